@@ -66,10 +66,10 @@ _TABLE = (
     _inferred(7, 2, "xaviernx"),
     # Turing
     _documented(7, 5, "t4 quadrortx3000 quadrortx4000 quadrortx5000 quadrortx6000 rtx8000"),
-    _documented(7, 5, "t400 t500 t600 t1000 t1200 titanrtx"),
+    _documented(7, 5, "t400 t600 t1000 t1200 titanrtx"),
     _documented(7, 5, "gtx1650 gtx1650super gtx1650ti gtx1660 gtx1660super gtx1660ti"),
     _documented(7, 5, "rtx2060 rtx2060super rtx2070 rtx2070super rtx2080 rtx2080super rtx2080ti"),
-    _inferred(7, 5, "t4g gtx1630 mx450 mx550"),
+    _inferred(7, 5, "t4g t500 gtx1630 mx450 mx550"),
     # Ampere
     _documented(8, 0, "a100 a30"),
     _inferred(8, 0, "a100x a30x a800"),
@@ -114,8 +114,8 @@ _VARIANTS = re.compile(
 
 
 def key_of(name: str) -> str:
-    """Lower the case and drop spaces, dashes, underscores, parentheses and memory sizes."""
-    return _IGNORED.sub("", _MEMORY_SIZE.sub("", name.lower()))
+    """Lower the case and drop spaces, dashes, underscores and parentheses."""
+    return _IGNORED.sub("", name.lower())
 
 
 def lookup(name: str) -> ComputeCapability | None:
@@ -125,6 +125,8 @@ def lookup(name: str) -> ComputeCapability | None:
     be there or not, so the names that ``nvidia-smi`` prints work too.
     """
     key = key_of(name)
+    if key not in NAMES:  # where it is, as a-10g, what looks like a memory size is none
+        key = key_of(_MEMORY_SIZE.sub("", name.lower()))
     while key and key not in NAMES:
         shorter = _VARIANTS.sub("", key)
         if shorter == key:
