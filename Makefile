@@ -1,0 +1,74 @@
+# Everything here needs Python 3.10 or later and make; the rest is installed into .venv.
+
+SHELL := /bin/sh
+.SHELLFLAGS := -euc
+.DEFAULT_GOAL := help
+
+FUZZ_SECONDS ?= 60
+FUZZ_EXAMPLES ?= 2000
+TEST_ARGS ?=
+
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
+	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
+	&& { echo "$$python"; break; }; done)
+BIN := .venv/bin
+PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
+
+.PHONY: help demo test test-real check format fuzz docs constraints clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.venv/made:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "No Python 3.10 or later with venv and ensurepip found (Debian: apt-get install python3-venv)." >&2; \
+		exit 1; fi
+	$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+.venv/run: .venv/made pyproject.toml constraints.txt
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+.venv/dev: .venv/run
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: .venv/run ## prune the small CUDA wheel in examples/demo, before and after
+	$(BIN)/python examples/demo/demo.py
+
+test: .venv/dev ## every test that needs no download
+	$(BIN)/python -m pytest -m 'not real and not gpu' $(TEST_ARGS)
+
+test-real: .venv/dev ## tests on wheels from PyPI, kept in $WHEELSLIM_TEST_CACHE
+	$(BIN)/python tests/real/fetch.py torchvision cupy-cuda13x bitsandbytes
+	$(BIN)/python -m pytest -m real $(TEST_ARGS)
+
+check: .venv/dev ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/dev ## apply the format and the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+fuzz: .venv/dev ## property tests again and again for FUZZ_SECONDS
+	end=$$(( $$(date +%s) + $(FUZZ_SECONDS) )); \
+	while FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) PYTHONPATH=tests $(BIN)/python -m pytest -q -p fuzz_profile \
+		--hypothesis-profile=fuzz -m 'hypothesis and not real and not gpu' $(TEST_ARGS); do \
+		[ $$(date +%s) -lt $$end ] || exit 0; done; exit 1
+
+docs: .venv/dev ## build the documentation into site/
+	$(PIP) install --quiet --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+constraints: .venv/dev ## renew the pinned versions in constraints.txt
+	echo hatchling | $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --upgrade \
+		--extra dev --extra docs --no-header --no-annotate pyproject.toml - > .venv/constraints
+	{ echo "# Exact versions for development and CI, for every Python from 3.10 on. Renew: make constraints"; \
+		cat .venv/constraints; } > constraints.txt
+
+clean: ## remove what these commands made
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site slim
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
