@@ -146,7 +146,8 @@ def test_native_takes_a_gpu_that_is_newer_than_the_table() -> None:
     "word",
     ["sm_12", "sm_999", "85", "sm_102", "8.5", "0.0", "086", "sm_", "compute_", "compute_12", "8.66",
      "sm_8.6", "1234", "sm_90b", "sm_90aa", "rtx", "rtx4095", "gtx960m", "GTX 960 mobile",
-     "a10080gb", "+PTX", "ptx", "Ampere+Volta", "8.6-PTX", "\uff18\uff16", "sm_8\u0666", "é", "86:80", "--arch"],
+     "a10080gb", "+PTX", "ptx", "Ampere+Volta", "8.6-PTX",
+     "\uff18\uff16", "sm_8\u0666", "é", "86:80", "--arch"],
 )  # fmt: skip
 def test_unknown_words_list_what_is_known(word: str) -> None:
     with pytest.raises(TargetError) as error:
