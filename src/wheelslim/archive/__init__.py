@@ -1,0 +1,1 @@
+"""Containers of files: wheels, conda packages, directory trees, single files."""

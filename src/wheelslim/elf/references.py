@@ -1,0 +1,157 @@
+"""Who points at an address: RELATIVE and RELR relocations, and dynamic symbols.
+
+Relocation tables reach 350,000 entries; they are swept as arrays of 64-bit words, and only hits
+become Python objects.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelslim.elf.layout import RELA, RELATIVE, SYM, DynamicTag, Machine, SectionType
+from wheelslim.elf.reader import read_dynamic
+from wheelslim.errors import ElfFormatError, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelslim.elf.model import ElfFile
+    from wheelslim.source import Source
+
+_BLOCK_ENTRIES = 1 << 16
+_WORD = 8
+_RELR_BITS = 63
+_WINDOW = 1 << 16
+
+
+class Reference(NamedTuple):
+    """A word in memory that will hold an address.
+
+    ``slot`` is the word's virtual address, ``target`` the (unrelocated) address that it names,
+    ``addend_offset`` the file offset of the relocation's addend, or None for RELR, where the word in
+    the file is the address itself.
+    """
+
+    slot: int
+    target: int
+    addend_offset: int | None
+
+
+def words(data: bytes) -> array[int]:
+    """Return little-endian 64-bit words as an array."""
+    result = array("Q", data)
+    if sys.byteorder == "big":  # pragma: no cover - no such machine at hand
+        result.byteswap()
+    return result
+
+
+def find_references(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> list[Reference]:
+    """Return all relative references into any of ``ranges`` (half-open virtual address ranges).
+
+    Raises:
+        ElfFormatError: a relocation table lies outside the file bytes of the segments.
+    """
+    if not ranges:
+        return []
+    tags = {tag: value for _, tag, value in read_dynamic(source, elf)}
+    found = list(_rela(source, elf, tags, ranges))
+    found.extend(_relr(source, elf, tags, ranges))
+    return found
+
+
+def _rela(
+    source: Source, elf: ElfFile, tags: dict[int, int], ranges: tuple[tuple[int, int], ...]
+) -> Iterator[Reference]:
+    address, size = tags.get(DynamicTag.RELA), tags.get(DynamicTag.RELASZ, 0)
+    if address is None or not size:
+        return
+    offset = _table(elf, address, size, "DT_RELA")
+    relative = RELATIVE.get(Machine(elf.header.e_machine))
+    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
+    block = _BLOCK_ENTRIES * RELA.size
+    for start in range(0, size - size % RELA.size, block):
+        step = min(block, size - size % RELA.size - start)
+        table = words(source.read(offset + start, step))
+        for index, addend in enumerate(table[2::3]):
+            if low <= addend < high and _within(addend, ranges):
+                slot, info = table[3 * index], table[3 * index + 1]
+                if info == relative:
+                    yield Reference(slot, addend, offset + start + index * RELA.size + 16)
+
+
+def _relr(
+    source: Source, elf: ElfFile, tags: dict[int, int], ranges: tuple[tuple[int, int], ...]
+) -> Iterator[Reference]:
+    address, size = tags.get(DynamicTag.RELR), tags.get(DynamicTag.RELRSZ, 0)
+    if address is None or not size:
+        return
+    offset = _table(elf, address, size, "DT_RELR")
+    window_start, window = 0, array("Q")
+    for slot in sorted(relr_slots(words(source.read(offset, size - size % _WORD)))):
+        index, odd = divmod(slot - window_start, _WORD)
+        if odd or not 0 <= index < len(window):
+            window_start, window = slot, _memory_words(source, elf, slot)
+            index = 0
+        if window and _within(window[index], ranges):
+            yield Reference(slot, window[index], None)
+
+
+def _memory_words(source: Source, elf: ElfFile, address: int) -> array[int]:
+    """Return up to 8,192 words of the file that start at a virtual address; none where no byte is mapped."""
+    for load in elf.loads:
+        if 0 <= address - load.p_vaddr <= load.p_filesz - _WORD:
+            left = load.p_vaddr + load.p_filesz - address
+            return words(
+                source.read(load.p_offset + address - load.p_vaddr, min(left - left % _WORD, _WINDOW))
+            )
+    return array("Q")
+
+
+def relr_slots(table: array[int]) -> Iterator[int]:
+    """Decode a RELR table (generic ABI proposal of 2018): addresses, and bitmaps of the 63 words after."""
+    where = 0
+    for entry in table:
+        if not entry & 1:
+            yield entry
+            where = entry + _WORD
+        else:
+            bits = entry >> 1
+            position = where
+            while bits:
+                if bits & 1:
+                    yield position
+                bits >>= 1
+                position += _WORD
+            where += _RELR_BITS * _WORD
+
+
+def symbol_addresses(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> set[int]:
+    """Return the addresses inside ``ranges`` that dynamic symbols define."""
+    found: set[int] = set()
+    for section in elf.sections:
+        if section.sh_type != SectionType.DYNSYM or section.sh_entsize != SYM.size:
+            continue
+        usable = section.sh_size - section.sh_size % SYM.size
+        for start in range(0, usable, _BLOCK_ENTRIES * SYM.size):
+            step = min(_BLOCK_ENTRIES * SYM.size, usable - start)
+            values = words(source.read(section.sh_offset + start, step))[1::3]
+            found.update(value for value in values if _within(value, ranges))
+    return found
+
+
+def _within(address: int, ranges: tuple[tuple[int, int], ...]) -> bool:
+    return any(low <= address < high for low, high in ranges)
+
+
+def _table(elf: ElfFile, address: int, size: int, what: str) -> int:
+    offset = elf.offset_of(address, size)
+    if offset is None:
+        raise ElfFormatError(
+            f"the {what} table lies outside the segments",
+            place=Place(offset=address),
+            expected=f"{size} bytes of a PT_LOAD",
+            found=f"address {address:#x}",
+        )
+    return offset

@@ -1,0 +1,135 @@
+"""Room for more program headers: the table grows where it is, and what follows makes way.
+
+A table moved into the middle of the file loads too, but a later ``strip`` destroys the library
+(docs/how-it-works.md), so the table stays and the small sections behind it move as one block into
+bytes that the removed device code has freed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelslim.elf.layout import PHDR, DynamicTag, SectionType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelslim.elf.model import ElfFile, Section
+
+_GNU_VERSYM = 0x6FFFFFFF
+_GNU_VERDEF = 0x6FFFFFFD
+_GNU_VERNEED = 0x6FFFFFFE
+
+_MOVABLE = frozenset(
+    {
+        SectionType.NOTE,
+        SectionType.GNU_HASH,
+        SectionType.HASH,
+        SectionType.DYNSYM,
+        SectionType.STRTAB,
+        _GNU_VERSYM,
+        _GNU_VERDEF,
+        _GNU_VERNEED,
+    }
+)
+"""Section types that only program headers and dynamic tags point at."""
+
+MOVED_TAGS = frozenset(
+    {
+        DynamicTag.HASH,
+        DynamicTag.GNU_HASH,
+        DynamicTag.SYMTAB,
+        DynamicTag.STRTAB,
+        0x6FFFFFF0,  # DT_VERSYM
+        0x6FFFFFFC,  # DT_VERDEF
+        0x6FFFFFFE,  # DT_VERNEED
+    }
+)
+"""Dynamic tags whose value is the address of such a section."""
+
+BLOCK_ALIGNMENT = 64
+"""A moved block keeps its address modulo this, so that every section in it stays aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One way to make room: ``headers`` program headers fit once ``[start, end)`` has moved.
+
+    ``start == end`` where nothing has to move. File offsets in bytes.
+    """
+
+    headers: int
+    start: int
+    end: int
+
+    @property
+    def moved(self) -> int:
+        """Bytes that move."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The block of ``room`` goes to file offset ``destination`` (of the original) in a freed run.
+
+    ``address_shift`` is what its virtual addresses gain, in bytes.
+    """
+
+    room: Room
+    destination: int
+    address_shift: int
+
+
+def ways_to_make_room(elf: ElfFile) -> Iterator[Room]:
+    """Yield ever larger rooms: nothing moved, the first section moved, and so on."""
+    table = elf.header.e_phoff
+    table_end = table + elf.header.e_phnum * PHDR.size
+    after = sorted(
+        (s for s in elf.sections if s.file_size and s.file_end > table_end), key=lambda s: s.sh_offset
+    )
+    limit = _limit(elf, table, table_end)
+    if limit is None or not after or after[0].sh_offset < table_end:
+        return
+    start = min(after[0].sh_offset, limit)
+    yield Room((start - table) // PHDR.size, start, start)
+    for index, section in enumerate(after[:-1]):
+        if section.sh_type not in _MOVABLE or not section.is_alloc or section.file_end > limit:
+            return
+        end = min(after[index + 1].sh_offset, limit)
+        if end < section.file_end:
+            return  # Sections overlap: leave them.
+        if not _cuts_a_segment(elf, start, section.file_end):
+            yield Room((end - table) // PHDR.size, start, section.file_end)
+
+
+def _limit(elf: ElfFile, table: int, table_end: int) -> int | None:
+    """How far the table may reach: the end of its segment, the section headers, an unmovable segment."""
+    home = next(
+        (s for s in elf.loads if s.p_offset <= table and table_end <= s.file_end),
+        None,
+    )
+    if home is None:
+        return None
+    limit = home.file_end
+    if elf.header.e_shoff >= table_end:
+        limit = min(limit, elf.header.e_shoff)
+    starts = [s.p_offset for s in elf.loads if s is not home and s.p_filesz and s.p_offset >= table_end]
+    return min([limit, *starts])
+
+
+def _cuts_a_segment(elf: ElfFile, start: int, end: int) -> bool:
+    """Whether a program header other than PT_LOAD lies across the border of ``[start, end)``."""
+    return any(
+        not s.is_load
+        and s.p_filesz
+        and s.p_offset < end
+        and s.file_end > start
+        and not (start <= s.p_offset and s.file_end <= end)
+        for s in elf.segments
+    )
+
+
+def is_inside(section: Section, room: Room) -> bool:
+    """Whether a section is part of the moved block."""
+    return bool(section.file_size) and room.start <= section.sh_offset and section.file_end <= room.end

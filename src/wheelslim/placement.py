@@ -1,0 +1,73 @@
+"""Where each container goes, and which bytes that frees. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelslim.elf.filemap import Overlay
+from wheelslim.elf.freerun import AfterCut, FreeRun
+from wheelslim.fatbin.writer import container_pieces
+from wheelslim.pieces import Zeros, total_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wheelslim.library import DeviceSection
+    from wheelslim.plan import ContainerPlan
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The new content of one section.
+
+    ``moved`` maps an old container address to the new one. ``runs`` are free; the overlays hold
+    zeros there, one overlay for each run.
+    """
+
+    overlays: tuple[Overlay, ...]
+    runs: tuple[FreeRun, ...]
+    moved: dict[int, int]
+
+
+def place(part: DeviceSection, plans: Sequence[ContainerPlan], *, in_place: bool) -> Placement:
+    """Lay the planned containers out, each as low as its alignment allows; pinned ones stay.
+
+    With ``in_place`` every container stays and only its tail is freed.
+    """
+    base = part.section.sh_offset
+    alignment = part.tiling.alignment
+    shift = part.section.sh_addr % alignment
+    overlays: list[Overlay] = []
+    runs: list[FreeRun] = []
+    moved: dict[int, int] = {}
+    cursor = 0
+    behind_pinned = False
+    for container, plan in zip(part.tiling.containers, plans, strict=True):
+        pinned = part.is_pinned(container)
+        offset = container.offset if pinned or in_place else _aligned(cursor, alignment, shift)
+        _free(part, cursor, offset, overlays, runs, readable=behind_pinned)
+        pieces = tuple(container_pieces(container, plan.kept, base))
+        overlays.append(Overlay(base + offset, pieces))
+        if offset != container.offset:
+            moved[part.address(container)] = part.section.sh_addr + offset
+        cursor = offset + total_size(pieces)
+        behind_pinned = pinned
+    _free(part, cursor, part.section.sh_size, overlays, runs, readable=behind_pinned)
+    return Placement(tuple(overlays), tuple(runs), moved)
+
+
+def _aligned(offset: int, alignment: int, shift: int) -> int:
+    return -(-(offset + shift) // alignment) * alignment - shift
+
+
+def _free(
+    part: DeviceSection, start: int, end: int, overlays: list[Overlay], runs: list[FreeRun], *, readable: bool
+) -> None:
+    """Zero ``[start, end)`` and call it free; behind a pinned container code may read on, so zeros stay."""
+    if end <= start:
+        return
+    base = part.section.sh_offset
+    overlays.append(Overlay(base + start, (Zeros(end - start),)))
+    after = AfterCut.ZEROS if readable else AfterCut.UNMAPPED
+    runs.append(FreeRun(base + start, end - start, part.index, after))

@@ -1,0 +1,1 @@
+"""Reports: the model, and its forms for people and machines."""

@@ -1,0 +1,71 @@
+"""What an archive layer asks of the rest while it copies an artifact member by member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wheelslim.pieces import Piece
+    from wheelslim.source import Source
+
+HEAD_SIZE = 64
+"""How many first bytes of a member a rewriter sees before it decides."""
+
+
+@dataclass(frozen=True)
+class ChangedMember:
+    """A member whose bytes changed: sizes in bytes, SHA-256 as lower-case hex."""
+
+    name: str
+    size_before: int
+    size_after: int
+    sha256_before: str
+    sha256_after: str
+
+
+@dataclass(frozen=True)
+class RewriteResult:
+    """What one run over an artifact did.
+
+    ``installed_before`` and ``installed_after`` are the sums of the members' uncompressed sizes;
+    ``notices`` are sentences for people (a dropped RECORD signature, an odd member kept).
+    """
+
+    changed: tuple[ChangedMember, ...]
+    dropped: tuple[str, ...]
+    installed_before: int
+    installed_after: int
+    notices: tuple[str, ...] = ()
+
+
+class Rewriter(Protocol):
+    """Decides what becomes of each member.
+
+    The archive layer calls ``drops`` and ``wants`` for every regular file; for those wanted it makes
+    a random-access Source and calls ``plan``; for those with a plan it writes the pieces, reads
+    them back from the written artifact and calls ``confirm``. Calls may come from several threads,
+    at most one at a time for one member.
+    """
+
+    def drops(self, name: str) -> bool:
+        """Whether the member is left out of the result."""
+        ...
+
+    def wants(self, name: str, size: int, head: bytes) -> bool:
+        """Whether ``plan`` should see the member; ``head`` is its first ``HEAD_SIZE`` bytes."""
+        ...
+
+    def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
+        """Return the member's new content, or None to carry it through unchanged."""
+        ...
+
+    def confirm(self, name: str, original: Source, written: Source) -> None:
+        """Raise VerifyError unless ``written``, as read back, keeps every promise."""
+        ...
+
+    def stamp(self, result: RewriteResult) -> bytes:
+        """Return the content of ``wheelslim.json`` for the finished run."""
+        ...
