@@ -71,4 +71,4 @@ constraints: .venv/dev ## renew the pinned versions in constraints.txt
 
 clean: ## remove what these commands made
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site slim
-	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
