@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import Overlay
 from wheelslim.elf.freerun import AfterCut, FreeRun
-from wheelslim.fatbin.writer import container_pieces
 from wheelslim.pieces import Zeros, total_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelslim.library import DeviceSection
-    from wheelslim.plan import ContainerPlan
+    from wheelslim.pieces import Piece
 
 
 @dataclass(frozen=True)
@@ -30,10 +29,11 @@ class Placement:
     moved: dict[int, int]
 
 
-def place(part: DeviceSection, plans: Sequence[ContainerPlan], *, in_place: bool) -> Placement:
-    """Lay the planned containers out, each as low as its alignment allows; pinned ones stay.
+def place(part: DeviceSection, contents: Sequence[Sequence[Piece]], *, in_place: bool) -> Placement:
+    """Lay the containers' new contents out, each as low as its alignment allows; pinned ones stay.
 
-    With ``in_place`` every container stays and only its tail is freed.
+    ``contents`` are one for each container, none longer than the container was; ranges that they
+    copy are file offsets. With ``in_place`` every container stays and only its tail is freed.
     """
     base = part.section.sh_offset
     alignment = part.tiling.alignment
@@ -43,12 +43,11 @@ def place(part: DeviceSection, plans: Sequence[ContainerPlan], *, in_place: bool
     moved: dict[int, int] = {}
     cursor = 0
     behind_pinned = False
-    for container, plan in zip(part.tiling.containers, plans, strict=True):
+    for container, pieces in zip(part.tiling.containers, contents, strict=True):
         pinned = part.is_pinned(container)
         offset = container.offset if pinned or in_place else _aligned(cursor, alignment, shift)
         _free(part, cursor, offset, overlays, runs, readable=behind_pinned)
-        pieces = tuple(container_pieces(container, plan.kept, base))
-        overlays.append(Overlay(base + offset, pieces))
+        overlays.append(Overlay(base + offset, tuple(pieces)))
         if offset != container.offset:
             moved[part.address(container)] = part.section.sh_addr + offset
         cursor = offset + total_size(pieces)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from wheelslim.architecture import Architecture
 from wheelslim.fatbin.layout import EntryKind
 from wheelslim.selection import NOTHING, Choice, Coverage, also_safe, choose, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wheelslim.architecture import Architecture
     from wheelslim.fatbin.model import Container, Entry
     from wheelslim.targets import Target
 
@@ -39,11 +39,12 @@ class Reason(Enum):
     UNKNOWN_KIND = "kept: unknown kind"
     INDEXED = "kept: the container has an index"
     NOT_NEEDED = "not needed"
+    VETOED = "only dropped kernels"
 
     @property
     def keeps(self) -> bool:
         """Whether the entry stays."""
-        return self is not Reason.NOT_NEEDED
+        return self not in (Reason.NOT_NEEDED, Reason.VETOED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,17 @@ class ContainerPlan:
         """Indexes of the devices that no longer run what they ran before."""
         return tuple(
             i for i, (old, new) in enumerate(zip(self.before, self.after, strict=True)) if old != new
+        )
+
+    @property
+    def is_vetoed(self) -> bool:
+        """Whether the container was emptied on purpose, for the kernels in it."""
+        return any(verdict.reason is Reason.VETOED for verdict in self.verdicts)
+
+    def vetoed(self) -> ContainerPlan:
+        """Empty the container: the user wants none of its kernels."""
+        return ContainerPlan(
+            (), (Verdict(Reason.VETOED),) * len(self.verdicts), self.before, (NOTHING,) * len(self.after)
         )
 
 

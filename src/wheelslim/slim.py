@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from wheelslim.elf.cut import obstacle, plan_cut
 from wheelslim.elf.filemap import Overlay
+from wheelslim.elf.strip import StripMode
+from wheelslim.fatbin.writer import container_pieces
 from wheelslim.library import read_library
 from wheelslim.pieces import Copy, Data, total_size
 from wheelslim.placement import place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from wheelslim.fatbin.model import Entry
+    from wheelslim.fatbin.model import Container, Entry
     from wheelslim.library import DeviceSection, Library
     from wheelslim.pieces import Piece
     from wheelslim.plan import ContainerPlan, Planner
@@ -35,6 +37,25 @@ class Method(Enum):
     IN_PLACE = "in place"
     """Each container compacted where it lies, the rest zero: smaller only once compressed."""
     NONE = "unchanged"
+
+
+@dataclass(frozen=True)
+class LibraryOptions:
+    """What to do to a library beyond the driver's rule.
+
+    ``veto`` is asked for each container that would keep something: True empties it. ``rewrite``
+    may give a container's new content in place of its kept entries (their indexes are its last
+    argument), or None for the usual way. Both get the source that the container's offsets count
+    from; ranges that ``rewrite`` copies count from there too.
+    """
+
+    strip: StripMode = StripMode.NONE
+    embedded: bool = False
+    veto: Callable[[Source, Container], bool] | None = None
+    rewrite: Callable[[Source, Container, tuple[int, ...]], Sequence[Piece] | None] | None = None
+
+
+DEFAULT_OPTIONS = LibraryOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +77,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class TargetCoverage:
-    """How the containers of a library serve one target: coverage → number of containers."""
+    """How the containers of a library serve one target: coverage → number of containers.
+
+    ``lost`` counts those that serve it otherwise than before; not those that a veto emptied.
+    """
 
     target: str
     before: dict[Coverage, int]
@@ -87,25 +111,31 @@ class SlimLibrary:
     plans: tuple[ContainerPlan, ...] = ()
 
 
-def slim_library(source: Source, planner: Planner) -> SlimLibrary:
-    """Plan the slimmed library; reads headers only, writes nothing.
+def slim_library(source: Source, planner: Planner, options: LibraryOptions = DEFAULT_OPTIONS) -> SlimLibrary:
+    """Plan the slimmed library; reads headers only (``options`` may read more), writes nothing.
 
     Raises:
         ElfFormatError: the file is no well-formed ELF64 little-endian file.
     """
     library = read_library(source)
-    plans = [[planner.plan(container) for container in part.tiling.containers] for part in library.device]
-    flat = tuple(plan for part in plans for plan in part)
-    changed = any(
-        len(plan.kept) != len(container.entries)
-        for container, plan in zip(library.containers, flat, strict=True)
+    plans: list[ContainerPlan] = []
+    contents: list[list[tuple[Piece, ...]]] = []
+    for part in library.device:
+        part_plans, part_contents = _new_contents(source, part, planner, options)
+        plans.extend(part_plans)
+        contents.append(part_contents)
+    flat = tuple(plans)
+    unchanged = all(
+        content == (Copy(part.section.sh_offset + container.offset, container.size),)
+        for part, part_contents in zip(library.device, contents, strict=True)
+        for container, content in zip(part.tiling.containers, part_contents, strict=True)
     )
-    if not changed:
+    if unchanged:
         return SlimLibrary(None, _account(library, flat, planner, Outcome(source.size, Method.NONE)), flat)
     reason = obstacle(library.elf)
     placements = [
-        place(part, part_plans, in_place=reason is not None)
-        for part, part_plans in zip(library.device, plans, strict=True)
+        place(part, part_contents, in_place=reason is not None)
+        for part, part_contents in zip(library.device, contents, strict=True)
     ]
     overlays = [overlay for placement in placements for overlay in placement.overlays]
     if reason is not None:
@@ -120,6 +150,28 @@ def slim_library(source: Source, planner: Planner) -> SlimLibrary:
     return SlimLibrary(
         cut.pieces, _account(library, flat, planner, Outcome(cut.size, Method.CUT, notes)), flat
     )
+
+
+def _new_contents(
+    source: Source, part: DeviceSection, planner: Planner, options: LibraryOptions
+) -> tuple[list[ContainerPlan], list[tuple[Piece, ...]]]:
+    """Plan each container of a section, and describe its new content as pieces of the file."""
+    base = part.section.sh_offset
+    section = source.part(base, part.section.sh_size)
+    plans: list[ContainerPlan] = []
+    contents: list[tuple[Piece, ...]] = []
+    for container in part.tiling.containers:
+        plan = planner.plan(container)
+        if options.veto is not None and plan.kept and options.veto(section, container):
+            plan = plan.vetoed()
+        pieces = container_pieces(container, plan.kept, base)
+        if options.rewrite is not None and plan.kept:
+            rewritten = options.rewrite(section, container, plan.kept)
+            if rewritten is not None and total_size(rewritten) < total_size(pieces):
+                pieces = [Copy(base + p.offset, p.size) if isinstance(p, Copy) else p for p in rewritten]
+        plans.append(plan)
+        contents.append(tuple(pieces))
+    return plans, contents
 
 
 def _overlaid(size: int, overlays: Iterable[Overlay]) -> tuple[Piece, ...]:
@@ -190,7 +242,7 @@ def _account(
                 target=device.name,
                 before=_counted(plan.before[index] for plan in plans),
                 after=_counted(plan.after[index] for plan in plans),
-                lost=sum(index in plan.lost for plan in plans),
+                lost=sum(index in plan.lost for plan in plans if not plan.is_vetoed),
             )
             for index, device in enumerate(devices)
         ),

@@ -36,7 +36,7 @@ class SectionTable:
 
 @dataclass(frozen=True)
 class FileChange:
-    """What both tables follow: the map of file offsets, freed runs, holes, the moved block, dropped sections."""
+    """What both tables follow; ``dropped`` are the indexes of sections that go."""
 
     filemap: FileMap
     runs: Sequence[FreeRun]
