@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wheelslim.elf.filemap import FileMap, Gap, Overlay
 from wheelslim.elf.freerun import AfterCut, FreeRun, Hole
 from wheelslim.elf.headers import FileChange, new_sections, new_segments
-from wheelslim.elf.layout import DYN, EHDR, PAGE_SIZE, PHDR, SHDR, Machine, ObjectType
+from wheelslim.elf.layout import DYN, EHDR, PAGE_SIZE, PHDR, SHDR, ObjectType
 from wheelslim.elf.room import BLOCK_ALIGNMENT, MOVED_TAGS, Move, Room, is_inside, ways_to_make_room
 from wheelslim.pieces import Copy, Data, Zeros, total_size
 
@@ -57,7 +57,7 @@ def obstacle(elf: ElfFile) -> str | None:
 
 
 def _segment_obstacle(elf: ElfFile) -> str | None:
-    page = PAGE_SIZE[Machine(elf.header.e_machine)]
+    page = PAGE_SIZE[elf.header.e_machine]
     previous_end = 0
     for load in elf.loads:
         if (load.p_vaddr - load.p_offset) % page:
@@ -157,7 +157,7 @@ def _choose(elf: ElfFile, runs: Sequence[FreeRun]) -> tuple[tuple[Hole, ...], Mo
 
 def whole_pages(elf: ElfFile, run: FreeRun) -> Hole | None:
     """Return the whole pages of a run that lies in one PT_LOAD and in no other segment."""
-    page = PAGE_SIZE[Machine(elf.header.e_machine)]
+    page = PAGE_SIZE[elf.header.e_machine]
     homes = [s for s in elf.segments if s.p_filesz and s.p_offset < run.end and s.file_end > run.offset]
     if len(homes) != 1 or not homes[0].is_load or not run.size:
         return None
@@ -223,7 +223,7 @@ def _unloaded_gaps(elf: ElfFile, dropped: Collection[int], *, with_table: bool) 
     for start, end in merged:
         if any(k[0] < end and k[1] > start for k in kept):
             continue  # Something that stays shares these bytes.
-        page = PAGE_SIZE[Machine(elf.header.e_machine)]
+        page = PAGE_SIZE[elf.header.e_machine]
         unit = page if start < last_load else _TAIL_ALIGNMENT
         size = end - start if end == elf.size else (end - start) // unit * unit
         if size:

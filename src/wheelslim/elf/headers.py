@@ -9,7 +9,6 @@ from wheelslim.elf.freerun import AfterCut
 from wheelslim.elf.layout import (
     PAGE_SIZE,
     PHDR,
-    Machine,
     SectionFlag,
     SectionType,
     SegmentFlag,
@@ -51,7 +50,7 @@ def new_segments(elf: ElfFile, change: FileChange) -> tuple[Segment, ...]:
     Where a new offset is no longer congruent to its address modulo ``p_align`` (segments aligned to
     2 MiB), ``p_align`` becomes the page size, as the loader demands.
     """
-    page = PAGE_SIZE[Machine(elf.header.e_machine)]
+    page = PAGE_SIZE[elf.header.e_machine]
     filemap, move = change.filemap, change.move
     result: list[Segment] = []
     for segment in elf.segments:

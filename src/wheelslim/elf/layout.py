@@ -109,8 +109,8 @@ class DynamicTag(IntEnum):
     GNU_HASH = 0x6FFFFEF5
 
 
-RELATIVE = {Machine.X86_64: 8, Machine.AARCH64: 1027}
+RELATIVE: dict[int, int] = {Machine.X86_64: 8, Machine.AARCH64: 1027}
 """R_X86_64_RELATIVE and R_AARCH64_RELATIVE: the loader stores base + addend."""
 
-PAGE_SIZE = {Machine.X86_64: 0x1000, Machine.AARCH64: 0x10000}
+PAGE_SIZE: dict[int, int] = {Machine.X86_64: 0x1000, Machine.AARCH64: 0x10000}
 """The largest page that a kernel for the machine uses; cuts are whole pages of this size."""

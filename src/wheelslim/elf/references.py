@@ -10,7 +10,7 @@ import sys
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
-from wheelslim.elf.layout import RELA, RELATIVE, SYM, DynamicTag, Machine, SectionType
+from wheelslim.elf.layout import RELA, RELATIVE, SYM, DynamicTag, SectionType
 from wheelslim.elf.reader import read_dynamic
 from wheelslim.errors import ElfFormatError, Place
 
@@ -68,7 +68,7 @@ def _rela(
     if address is None or not size:
         return
     offset = _table(elf, address, size, "DT_RELA")
-    relative = RELATIVE.get(Machine(elf.header.e_machine))
+    relative = RELATIVE.get(elf.header.e_machine)
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
     block = _BLOCK_ENTRIES * RELA.size
     for start in range(0, size - size % RELA.size, block):
