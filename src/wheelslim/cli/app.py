@@ -1,0 +1,66 @@
+"""The ``wheelslim`` command: its subcommands, and errors turned into one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from wheelslim.cli.prune import prune
+from wheelslim.errors import ExitCode, WheelslimError
+from wheelslim.version import VERSION
+
+app = typer.Typer(
+    name="wheelslim",
+    help="Slim CUDA wheels, conda packages and environments to the GPUs that you run.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wheelslim {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Slim CUDA wheels, conda packages and environments to the GPUs that you run."""
+    _ = version
+
+
+app.command("prune")(prune)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except WheelslimError as error:
+        typer.echo(f"wheelslim: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("wheelslim: stopped; nothing was written", err=True)
+        sys.exit(130)
+    except MemoryError:
+        typer.echo("wheelslim: out of memory; nothing was written", err=True)
+        sys.exit(ExitCode.IO)
+    except OSError as error:
+        typer.echo(f"wheelslim: {error}", err=True)
+        sys.exit(ExitCode.IO)
+    except Exception as error:
+        if os.environ.get("WHEELSLIM_DEBUG"):
+            raise
+        name = type(error).__name__
+        typer.echo(f"wheelslim: internal error, please report it: {name}: {error}", err=True)
+        typer.echo("wheelslim: nothing was written; WHEELSLIM_DEBUG=1 shows where it happened", err=True)
+        sys.exit(ExitCode.UNSUPPORTED)

@@ -1,0 +1,95 @@
+"""``wheelslim prune``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wheelslim.cli.options import (
+    Arch,
+    CompressionLevel,
+    DryRun,
+    Exact,
+    Force,
+    Jobs,
+    Json,
+    OutputDir,
+    Ptx,
+    PtxOption,
+    Quiet,
+    ScratchDir,
+    Verbose,
+    make_request,
+)
+from wheelslim.cli.progress import progress_bar
+from wheelslim.errors import ExitCode, WheelslimError
+
+
+def prune(
+    artifacts: Annotated[list[Path], typer.Argument(help="Wheels, conda packages or libraries.")],
+    arch: Arch,
+    ptx: PtxOption = Ptx.AUTO,
+    exact: Exact = False,
+    output_dir: OutputDir = Path("slim"),
+    force: Force = False,
+    dry_run: DryRun = False,
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Prove the result.")] = True,
+    build_tag: Annotated[
+        bool, typer.Option("--build-tag/--no-build-tag", help="Name the targets in the wheel's file name.")
+    ] = True,
+    compression: Annotated[
+        CompressionLevel, typer.Option(help="Speed against size of the wheel.")
+    ] = CompressionLevel.DEFAULT,
+    check_input: Annotated[
+        bool, typer.Option("--check-input", help="Read and check members that do not change, too.")
+    ] = False,
+    jobs: Jobs = None,
+    scratch_dir: ScratchDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Keep the device code that the targets load, and write slimmed copies."""
+    from wheelslim.archive.deflate import Compression
+    from wheelslim.pipeline import PruneOptions
+    from wheelslim.pipeline import prune as prune_artifact
+    from wheelslim.report.json import prune_json
+    from wheelslim.report.text import render_prune_text
+
+    options = PruneOptions(
+        request=make_request(arch, ptx, exact),
+        output_dir=output_dir,
+        force=force,
+        dry_run=dry_run,
+        verify=verify,
+        build_tag=build_tag,
+        compression=Compression(compression.value),
+        check_input=check_input,
+        jobs=jobs,
+        scratch_dir=scratch_dir,
+    )
+    worst = ExitCode.DONE
+    reports = []
+    for path in artifacts:
+        try:
+            size = path.stat().st_size if path.is_file() else 0
+            with progress_bar(path.name, size, quiet or as_json) as advance:
+                report = prune_artifact(path, options, advance)
+        except WheelslimError as error:
+            typer.echo(f"wheelslim: {error}", err=True)
+            worst = max(worst, error.exit_code)
+            continue
+        reports.append(report)
+        if not as_json and not quiet:
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            color = sys.stdout.isatty()
+            typer.echo(render_prune_text(report, width, verbose=verbose, color=color))
+    if as_json:
+        typer.echo(json.dumps([prune_json(report) for report in reports], indent=2))
+    if worst:
+        raise typer.Exit(worst)

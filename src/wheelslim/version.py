@@ -1,0 +1,3 @@
+"""The version of wheelslim."""
+
+VERSION = "0.1.0"
