@@ -19,4 +19,8 @@ def progress_bar(label: str, total: int, quiet: bool) -> Iterator[Callable[[int]
     from tqdm import tqdm
 
     with tqdm(total=total, desc=label, unit="B", unit_scale=True, unit_divisor=1024, leave=False) as bar:
-        yield lambda size: bar.update(size) and None
+
+        def advance(size: int) -> None:
+            bar.update(size)
+
+        yield advance
