@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCES = HERE / "cuda"
-HOST = ("-Xcompiler", "-fPIC,-fno-exceptions")
+HOST = ("-Xcompiler", "-fPIC,-fno-exceptions,-fno-threadsafe-statics")
 SCRATCH = Path(tempfile.gettempdir()) / "wheelslim-corpus"
 
 

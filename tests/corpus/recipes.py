@@ -64,8 +64,19 @@ class Recipe:
         The first is the result of the device link. nvcc runs it for every shared library, -rdc or
         not; without -rdc its cubins are empty, and it never holds PTX.
         """
-        plain = sum(not unit.linked for unit in self.units)
-        return (self.cubins, *([self.codes] * plain))
+        return (self.cubins, *self._plain)
+
+    @property
+    def registered(self) -> tuple[tuple[str, ...], ...]:
+        """The codes of each container that reaches the CUDA runtime at load, in no order.
+
+        Without -rdc, nobody registers the result of the device link.
+        """
+        return self.containers if self.linked_units else self._plain
+
+    @property
+    def _plain(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(self.codes for unit in self.units if not unit.linked)
 
 
 _NUMBERED = tuple(Unit("numbered.cu", defines=(f"NUMBER={number}",)) for number in range(40))
@@ -93,6 +104,13 @@ RECIPES = (
         "lto", "device-linked with LTO-IR entries (kind 8)", units=_RDC, codes=("sm_86", "lto_86", "sm_90")
     ),
     Recipe(
+        "rdc_ptx",
+        "device-linked, only PTX: the linked container is empty, and registered nevertheless",
+        units=_RDC,
+        codes=("compute_75",),
+        nvcc=("-cudadevrt", "none"),
+    ),
+    Recipe(
         "many_containers",
         "41 containers, so that a cut frees more than 64 KiB",
         units=(Unit("add.cu"), *_NUMBERED),
@@ -107,12 +125,6 @@ RECIPES = (
         linker=(*ONE_SEGMENT, "-z", "norelro"),
     ),
     Recipe("lld", "linked by ld.lld", nvcc=("-Xcompiler", "-fuse-ld=lld")),
-    Recipe(
-        "lld_relr",
-        "linked by ld.lld with RELR relocations",
-        nvcc=("-Xcompiler", "-fuse-ld=lld"),
-        linker=("--pack-dyn-relocs=relr",),
-    ),
     Recipe(
         "lld_2m",
         "linked by ld.lld: one RX segment, 2 MiB alignment, RELRO in a segment of its own",
