@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from builders import fatbin
 from builders.library import CudaLibrary, Embedded
+from builders.linked import ONE_SEGMENT, LinkedLibrary
 from builders.machine import AARCH64, X86_64, Machine
 from builders.wheel import Member, Wheel
+from corpus.recipes import PARTS
 from judges import binutils, installers, readelf
 
 if TYPE_CHECKING:
@@ -94,6 +96,33 @@ def test_built_libraries_survive_strip_and_patchelf(name: str, loader: Loader, t
     ):
         readelf.sound(changed)
         assert loader.load(changed, "answer").values == {"answer": "42"}
+
+
+LINKED: dict[str, dict[str, Any]] = {
+    "usual": {"linker": ("-z", "separate-code")},
+    "one_segment": {"linker": ONE_SEGMENT},
+    "executable": {"executable": True},
+    "odd": {"align": 256, "unreferenced": frozenset({0, 3}), "in_code": (0, 2), "linker": ONE_SEGMENT},
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+@every_machine
+def test_linked_libraries_load_and_register(
+    name: str, machine: Machine, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: Loader = request.getfixturevalue("loader" if machine is X86_64 else "loader_aarch64")
+    containers = ((PARTS / "add.fatbin").read_bytes(), (PARTS / "scale.fatbin").read_bytes()) * 3
+    spec = LinkedLibrary(containers, **LINKED[name])
+    path = spec.build(tmp_path / "linked", judge.compiler, judge.runtime)
+    assert readelf.sound(path).loads[0].align == machine.page
+    functions = [f"container_{number}:{len(containers[number])}" for number in spec.in_code]
+    loaded = judge.load(path, "answer", *functions)
+    assert loaded.values["answer"] == "42"
+    assert [loaded.values[f"container_{number}"] for number in spec.in_code] == [
+        containers[number].hex() for number in spec.in_code
+    ]
+    assert len(loaded.registered) == len(spec.wrapped())
 
 
 def test_cuobjdump_finds_the_containers_of_a_built_library(cuobjdump: Cuobjdump, tmp_path: Path) -> None:

@@ -28,8 +28,3 @@ def patchelf(library: Path, target: Path, *options: str) -> Path:
     shutil.copyfile(library, target)
     must([program("patchelf"), *(options or ("--add-rpath", "/opt/" + "long/" * 60)), str(target)])
     return target
-
-
-def without_section_headers(library: Path, target: Path) -> Path:
-    """Drop the section header table: ``objcopy --strip-section-headers``, which needs binutils 2.41."""
-    return objcopy(library, target, "--strip-section-headers")

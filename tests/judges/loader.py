@@ -59,7 +59,13 @@ class Loader:
     """Loads libraries of one machine; build with ``Loader.make``."""
 
     directory: Path
+    compiler: str
     runner: tuple[str, ...]
+
+    @property
+    def runtime(self) -> Path:
+        """The stub in the place of the CUDA runtime."""
+        return self.directory / "libcudart.so.13"
 
     @classmethod
     def make(cls, machine: str, directory: Path) -> Loader:
@@ -80,7 +86,7 @@ class Loader:
         must([gcc, *options, *stub, spy, "-o", str(directory / "libcudart.so.13"), "-ldl"])
         must([gcc, *options, "-shared", spy, "-o", str(directory / "spy.so"), "-ldl"])
         must([gcc, *options, str(HERE / "load.c"), "-o", str(directory / "load"), "-ldl"])
-        return cls(directory, runner)
+        return cls(directory, gcc, runner)
 
     def load(self, library: Path, *functions: str) -> Loaded:
         """Load with the stub runtime and call functions: ``answer``, or ``container_1:16`` for bytes.
