@@ -164,12 +164,16 @@ def compressed(plain: Entry, codec: str) -> Entry:
 
 
 def concatenated(words: Sequence[str], *, size: int = 200, seed: object = 0) -> Entry:
-    """Make one entry that holds several cubins in a single zstd stream (CUDA 13.5 ``--concat``)."""
+    """Make one entry that holds several cubins in a single zstd stream (CUDA 13.5 ``--concat``).
+
+    A sub-header is an entry header with the offset in the stream at +4, in place of its own size.
+    """
     table, stream = b"", b""
     for word in words:
         part = entry(word, size=size, seed=seed)
-        table += struct.pack("<HHIQQ", part.kind, 0x0101, len(stream), len(part.payload), 0)
-        table += struct.pack("<HHIQQQQ", *part.version, part.sm, 0, part.flags, 0, 0)
+        where = (len(stream), len(part.payload), 0, 64 if part.block else 0)
+        table += ENTRY_HEADER.pack(part.kind, 0x0101, *where, *part.version, part.sm, 0, 0, part.flags, 0, 0)
+        table += _zero_padded(part.block)
         stream += part.payload
     block = struct.pack("<II", len(words), 8 + len(table)) + table
     whole = Entry(stream, sm=0, kind=CONCATENATED, version=(1, 0), block=block)

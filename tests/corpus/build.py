@@ -99,15 +99,22 @@ def build_parts(directory: Path) -> list[Path]:
     return built
 
 
-def build_concatenated(fatbinary: str, directory: Path) -> Path:
-    """Build a container with a concatenated entry (kind 0x100) beside an ordinary one."""
+def build_concatenated(fatbinary: str, directory: Path) -> Iterator[Path]:
+    """Build containers with concatenated entries (kind 0x100) beside ordinary ones."""
     shutil.copy(SOURCES / "add.cu", directory)
-    images = []
-    for number in (80, 86, 90, 120):
-        nvcc(["-cubin", f"-arch=sm_{number}", "add.cu", "-o", f"{number}.cubin"], directory, f"cubin{number}")
-        images.append(f"--image3=kind=elf,sm={number},file={number}.cubin")
-    run([fatbinary, "-64", "--create=concatenated.fatbin", "--concat", *images], directory)
-    return directory / "concatenated.fatbin"
+    for stem, options, codes in (
+        ("concatenated", (), ("80", "86", "90", "120")),
+        ("concatenated_suffixes", ("-ident", "add.cu"), ("80", "90", "90a", "100", "100a", "103f", "120")),
+    ):
+        images = []
+        for code in codes:
+            if not (directory / f"{code}.cubin").exists():
+                nvcc(
+                    ["-cubin", f"-arch=sm_{code}", "add.cu", "-o", f"{code}.cubin"], directory, f"cubin{code}"
+                )
+            images.append(f"--image3=kind=elf,sm={code},file={code}.cubin")
+        run([fatbinary, "-64", f"--create={stem}.fatbin", "--concat", *options, *images], directory)
+        yield directory / f"{stem}.fatbin"
 
 
 def settle(built: Path, committed: Path, *, check: bool) -> bool:
@@ -144,8 +151,8 @@ def main() -> int:
                 well &= settle(built, PARTS / built.name, check=options.check)
     if options.concat_fatbinary:
         with scratch() as directory:
-            built = build_concatenated(options.concat_fatbinary, directory)
-            well &= settle(built, PARTS / built.name, check=options.check)
+            for built in build_concatenated(options.concat_fatbinary, directory):
+                well &= settle(built, PARTS / built.name, check=options.check)
     return 0 if well else 1
 
 

@@ -37,11 +37,18 @@ ENTRY = Struct("<HHIQIIHHIIIQQQ")
 ENTRY_VERSION = 0x0101
 """The only value seen at +2 (measured)."""
 
-CONCATENATED_HEAD = Struct("<II")
-"""At +0x40 of a concatenated entry: number of sub-headers, bytes of their table (measured)."""
+EXTENSION = Struct("<II")
+"""At the extension offset (+20): where its data starts, from the header's start, and their length.
 
-CONCATENATED_SUB = Struct("<IIIIIIIIIIQQQ")
-"""A sub-header: +4 offset and +8 size in the decompressed stream, +28 SM, +40 flags (measured)."""
+One zero byte follows the data (measured: nvcc 13.0, PTX without data and sm_100 with 36 bytes).
+"""
+
+CONCATENATED_HEAD = Struct("<II")
+"""At +0x40 of a concatenated entry: number of sub-headers, bytes from here to their end (measured)."""
+
+CONCATENATED_SUB = Struct("<HHIQIIHHIIIQQQ")
+"""The first 64 bytes of a sub-header: an entry header with the offset in the plain stream at +4 and the
+size there at +8. Identifier and extension block follow as in an entry (measured, fatbinary 13.5)."""
 
 SECTION_ALIGNMENT = 8
 """Containers start at multiples of 8 in every section that was measured."""

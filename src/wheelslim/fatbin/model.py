@@ -19,12 +19,16 @@ class Compression(Enum):
 
 
 class SubEntry(NamedTuple):
-    """One cubin inside a concatenated entry; ``offset`` and ``size`` are bytes of its plain stream."""
+    """One cubin inside a concatenated entry; ``offset`` and ``size`` are bytes of its plain stream.
+
+    ``header_size`` is that of its sub-header; the sub-headers lie one after the other.
+    """
 
     offset: int
     size: int
     sm: int
     flags: int
+    header_size: int = 64
 
     @property
     def architecture(self) -> Architecture:

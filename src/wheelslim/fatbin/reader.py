@@ -15,6 +15,7 @@ from wheelslim.fatbin.layout import (
     ENTRY,
     ENTRY_HEADER_MIN,
     ENTRY_VERSION,
+    EXTENSION,
     SECTION_ALIGNMENT,
     EntryKind,
 )
@@ -125,10 +126,10 @@ def _read_entry(window: HeaderWindow, position: int, end: int) -> Entry:
 
 def _read_subs(window: HeaderWindow, position: int, header_size: int) -> tuple[SubEntry, ...]:
     head = window.read(position + ENTRY_HEADER_MIN, CONCATENATED_HEAD.size)
-    table = position + ENTRY_HEADER_MIN + CONCATENATED_HEAD.size
+    at = position + ENTRY_HEADER_MIN + CONCATENATED_HEAD.size
     count, table_size = CONCATENATED_HEAD.unpack(head) if len(head) == CONCATENATED_HEAD.size else (0, 0)
-    needed = count * CONCATENATED_SUB.size
-    if not 0 < count <= _MAX_SUBS or needed > table_size or table + needed > position + header_size:
+    end = position + ENTRY_HEADER_MIN + table_size
+    if not 0 < count <= _MAX_SUBS or at >= end or end > position + header_size:
         raise _fault(
             "the sub-header table of a concatenated entry does not fit",
             position,
@@ -136,11 +137,35 @@ def _read_subs(window: HeaderWindow, position: int, header_size: int) -> tuple[S
             f"{count} in {table_size} bytes",
         )
     subs = []
-    for index in range(count):
-        raw = window.read(table + index * CONCATENATED_SUB.size, CONCATENATED_SUB.size)
+    for _ in range(count):
+        raw = window.read(at, CONCATENATED_SUB.size) if at + CONCATENATED_SUB.size <= end else b""
+        if not raw:
+            break
         fields = CONCATENATED_SUB.unpack(raw)
-        subs.append(SubEntry(offset=fields[1], size=fields[2], sm=fields[7], flags=fields[10]))
+        if (kind := fields[0]) != EntryKind.CUBIN:
+            raise _fault("a sub-header that is no cubin's", at, f"kind {EntryKind.CUBIN:#x}", f"{kind:#x}")
+        size = _sub_header_size(window, at, end, fields)
+        subs.append(SubEntry(fields[2], fields[3], sm=fields[8], flags=fields[11], header_size=size))
+        at += size
+    if len(subs) != count or at != end:
+        raise _fault(
+            "the sub-headers of a concatenated entry do not fill their table",
+            position,
+            f"{count} sub-headers up to offset {end:#x}",
+            f"{len(subs)} up to {at:#x}",
+        )
     return tuple(subs)
+
+
+def _sub_header_size(window: HeaderWindow, at: int, end: int, fields: tuple[int, ...]) -> int:
+    """Find where a sub-header ends: it has no size field, but names its identifier and extension block."""
+    extension, identifier, length = fields[5], fields[9], fields[10]
+    size = CONCATENATED_SUB.size
+    if identifier and length:
+        size = max(size, identifier + length)
+    if extension and at + extension + EXTENSION.size <= end:
+        size = max(size, sum(EXTENSION.unpack(window.read(at + extension, EXTENSION.size))) + 1)
+    return -(-size // SECTION_ALIGNMENT) * SECTION_ALIGNMENT
 
 
 def read_tiling(source: Source, address: int) -> Tiling:

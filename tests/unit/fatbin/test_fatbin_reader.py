@@ -137,11 +137,30 @@ def test_a_concatenated_entry_of_the_toolkit_reads_like_the_built_one() -> None:
     assert all(sub.offset >= end for sub, end in zip(whole[0].subs[1:], ends, strict=False))
 
 
-@pytest.mark.parametrize("count", [0, 5000, 3])
+def test_sub_headers_of_unequal_length_are_read_one_by_one() -> None:
+    """Those of sm_100 and later carry a block more; so do those with an identifier."""
+    found = container((PARTS / "concatenated_suffixes.fatbin").read_bytes())
+    names = [[sub.architecture.name for sub in entry.subs] for entry in found.entries]
+    assert names == [["sm_80", "sm_90", "sm_90a"], ["sm_100", "sm_100a", "sm_103f", "sm_120"]]
+    for entry in found.entries:
+        assert sum(sub.size for sub in entry.subs) == entry.plain_size
+    mixed = container(make.container([make.concatenated(["sm_80", "sm_100a", "sm_90", "sm_120"])])).entries[0]
+    assert [sub.architecture.name for sub in mixed.subs] == ["sm_80", "sm_100a", "sm_90", "sm_120"]
+    assert [sub.header_size for sub in mixed.subs] == [64, 80, 64, 80]
+
+
+def test_a_sub_header_of_another_kind_is_not_guessed_at() -> None:
+    data = bytearray(make.container([make.concatenated(["sm_80", "sm_90"])]))
+    struct.pack_into("<H", data, 16 + 72 + 64, make.PTX)
+    with pytest.raises(FatbinFormatError, match="no cubin"):
+        container(bytes(data))
+
+
+@pytest.mark.parametrize("count", [0, 5000, 3, 1])
 def test_a_sub_header_table_that_does_not_fit_is_an_error(count: int) -> None:
     data = bytearray(make.container([make.concatenated(["sm_80", "sm_90"])]))
     struct.pack_into("<I", data, 16 + 64, count)
-    with pytest.raises(FatbinFormatError, match="sub-header table"):
+    with pytest.raises(FatbinFormatError, match="sub-header"):
         container(bytes(data))
 
 
