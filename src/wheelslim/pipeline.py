@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,10 +128,11 @@ def _rewrite(
             compression=options.compression,
             scratch_dir=options.scratch_dir,
             check_input=options.check_input,
+            confirm=options.verify,
             progress=progress,
         )
         if options.jobs is not None:
-            chosen = WheelOptions(**{**chosen.__dict__, "jobs": options.jobs})
+            chosen = replace(chosen, jobs=options.jobs)
         return rewrite_wheel(artifact, temporary, rewriter, chosen)
     if artifact.kind is ArtifactKind.FILE:
         return rewrite_file(artifact.path, temporary, rewriter)

@@ -90,6 +90,6 @@ def prune(
             color = sys.stdout.isatty()
             typer.echo(render_prune_text(report, width, verbose=verbose, color=color))
     if as_json:
-        typer.echo(json.dumps([prune_json(report) for report in reports], indent=2))
+        typer.echo(json.dumps({"artifacts": [prune_json(report) for report in reports]}, indent=2))
     if worst:
         raise typer.Exit(worst)
