@@ -18,7 +18,7 @@ from wheelslim.rewriter import HEAD_SIZE
 from wheelslim.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from types import TracebackType
 
 READ_LIMIT = 64 << 20
@@ -30,18 +30,26 @@ class TreeArtifact:
 
     A further name of a file that was seen before is a hard link of size 0, so that sizes add up to
     what the tree takes on disk. ``problems`` are sentences for people; reading files adds to them.
+    ``unreadable`` holds, of these, what the operating system refused, by name.
     """
 
     kind = ArtifactKind.TREE
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, passes_over: Callable[[str, Collection[str]], bool] | None = None
+    ) -> None:
         """List the tree; no file is opened.
+
+        ``passes_over`` is asked for each directory below ``path``, with the names in it: True leaves
+        it out with all that it holds.
 
         Raises:
             StorageError: the directory itself cannot be listed.
         """
         self.path = path
         self.problems: list[str] = []
+        self.unreadable: dict[str, str] = {}
+        self._passes_over = passes_over or (lambda _name, _names: False)
         self._inodes: dict[tuple[int, int], str] = {}
         with storage_errors(path):
             self._root = path.resolve()
@@ -59,14 +67,22 @@ class TreeArtifact:
             try:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(status.st_mode):
-                    yield Member(f"{name}/", 0, 0, MemberType.DIRECTORY, stat.S_IMODE(status.st_mode))
-                    with os.scandir(entry.path) as inner:
-                        below = sorted(inner, key=lambda found: found.name)
-                    yield from self._listed(below, f"{name}/")
+                    below = self._below(entry, name)
+                    if not self._passes_over(name, [found.name for found in below]):
+                        yield Member(f"{name}/", 0, 0, MemberType.DIRECTORY, stat.S_IMODE(status.st_mode))
+                        yield from self._listed(below, f"{name}/")
                 else:
                     yield from self._one(entry, name, status)
             except OSError as error:
                 self._passed_over(name, error)
+
+    def _below(self, entry: os.DirEntry[str], name: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(entry.path) as inner:
+                return sorted(inner, key=lambda found: found.name)
+        except OSError as error:
+            self._passed_over(name, error)
+            return []
 
     def _one(self, entry: os.DirEntry[str], name: str, status: os.stat_result) -> Iterator[Member]:
         mode = stat.S_IMODE(status.st_mode)
@@ -88,7 +104,8 @@ class TreeArtifact:
             yield Member(name, status.st_size, status.st_size, MemberType.FILE, mode)
 
     def _passed_over(self, name: str, error: OSError) -> None:
-        self.problems.append(f"{name}: passed over, {storage_error(error, self.path).what}")
+        self.unreadable[name] = storage_error(error, self.path).what
+        self.problems.append(f"{name}: passed over, {self.unreadable[name]}")
 
     def walk(self, wants: Callable[[Member, bytes], bool]) -> Iterator[tuple[Member, Source | None]]:
         """Yield every member in order of name; see ``Artifact.walk``.

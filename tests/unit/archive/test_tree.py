@@ -130,3 +130,21 @@ def test_read_gives_files_of_the_tree_only(tmp_path: Path) -> None:
 def test_a_missing_directory_is_an_error_of_storage(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no such file"):
         TreeArtifact(tmp_path / "absent")
+
+
+def test_whole_directories_are_passed_over_on_request(tmp_path: Path) -> None:
+    for name in ("kept/file", "cache/CACHEDIR.TAG", "cache/deep/file", "kept/cache/file"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    os.link(tmp_path / "cache/deep/file", tmp_path / "kept/link")
+    tree = TreeArtifact(tmp_path, lambda _name, names: "CACHEDIR.TAG" in names)
+    assert [member.name for member in tree.members] == [
+        "kept/",
+        "kept/cache/",
+        "kept/cache/file",
+        "kept/file",
+        "kept/link",
+    ]
+    assert tree.members[-1].type is MemberType.FILE
+    assert tree.unreadable == {}
