@@ -98,6 +98,7 @@ def _zlib_ng() -> Callable[[int, bytes], _Compressor]:
 def deflate_block(block: bytes, window: bytes, compression: Compression) -> bytes:
     """Deflate ``block``, which follows ``window`` (at most 32 KiB), up to a byte border."""
     quick = _isal()
+    best: bytes | None
     if compression is Compression.FAST:
         best = _run(quick(1, window) if quick else _zlib_ng()(1, window), block)
     elif compression is Compression.MAX:

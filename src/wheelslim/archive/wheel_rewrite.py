@@ -1,0 +1,298 @@
+"""Writing a wheel anew: unchanged members as they lie, changed ones streamed.
+
+Three kinds of work overlap: the next candidates are inflated and planned, the present one is
+deflated, and the one before is read back and confirmed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from wheelslim.archive.artifact import MemberType
+from wheelslim.archive.changed_member import MemberWriter
+from wheelslim.archive.deflate import Compression
+from wheelslim.archive.inflate import heads, member_blocks
+from wheelslim.archive.inflated import Inflated, inflate_member
+from wheelslim.archive.prefetch import Prefetch
+from wheelslim.archive.record import RecordEntry, check_member, new_hash
+from wheelslim.archive.scratch import Scratch
+from wheelslim.archive.storage import storage_errors
+from wheelslim.archive.wheel import member_type
+from wheelslim.archive.wheel_name import with_build_line
+from wheelslim.archive.workers import Workers, available_cpus
+from wheelslim.archive.zip_writer import NewMember, ZipWriter
+from wheelslim.errors import WheelslimError
+from wheelslim.rewriter import HEAD_SIZE, ChangedMember, RewriteResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from wheelslim.archive.record import Record
+    from wheelslim.archive.wheel import WheelArtifact
+    from wheelslim.archive.zip_reader import ZipEntry
+    from wheelslim.pieces import Piece
+    from wheelslim.rewriter import Rewriter
+
+_SMALLEST = 1 << 10
+"""Bytes below which no file can hold device code: an ELF header, sections and one container."""
+
+_ORIGINALS = 2
+"""How many candidates may lie inflated at a time."""
+
+
+@dataclass(frozen=True)
+class WheelOptions:
+    """How to write the wheel.
+
+    ``build_tag`` goes into WHEEL; None leaves it alone. ``scratch_dir`` is the destination's
+    directory unless given. ``check_input`` also reads and checks the members that stay unchanged;
+    ``confirm`` reads the changed ones back. ``progress`` is called with numbers of input bytes,
+    which add up to the size of the wheel.
+    """
+
+    build_tag: str | None = None
+    compression: Compression = Compression.DEFAULT
+    jobs: int = field(default_factory=available_cpus)
+    scratch_dir: Path | None = None
+    check_input: bool = False
+    confirm: bool = True
+    progress: Callable[[int], None] | None = None
+
+
+def rewrite_wheel(
+    artifact: WheelArtifact, destination: Path, rewriter: Rewriter, options: WheelOptions
+) -> RewriteResult:
+    """Write ``artifact``, as ``rewriter`` wants it, to the existing file ``destination``.
+
+    The caller owns ``destination`` and gives it its name afterwards (``output.atomic_output``).
+
+    Raises:
+        ArchiveError: RECORD is wrong, or a member that is rewritten does not have its CRC and hash.
+        VerifyError: what was written does not read back as planned.
+        StorageError: the operating system refuses.
+    """
+    try:
+        with storage_errors(destination):
+            fd = os.open(destination, os.O_RDWR | os.O_TRUNC | getattr(os, "O_BINARY", 0))
+            try:
+                with (
+                    Scratch(options.scratch_dir or destination.parent) as scratch,
+                    Workers(options.jobs, _ORIGINALS) as workers,
+                ):
+                    run = _Run(
+                        artifact,
+                        rewriter,
+                        options,
+                        fd=fd,
+                        destination=destination,
+                        scratch=scratch,
+                        workers=workers,
+                    )
+                    return run.write()
+            finally:
+                os.close(fd)
+    except WheelslimError as error:
+        raise error.at(artifact=str(artifact.path)) from error.__cause__
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """An inflated member and its new content; None where it stays as it is."""
+
+    original: Inflated
+    pieces: Sequence[Piece]
+
+
+class _Run:
+    """One run of ``rewrite_wheel``: what its parts share."""
+
+    def __init__(
+        self,
+        artifact: WheelArtifact,
+        rewriter: Rewriter,
+        options: WheelOptions,
+        *,
+        fd: int,
+        destination: Path,
+        scratch: Scratch,
+        workers: Workers,
+    ) -> None:
+        self._artifact = artifact
+        self._rewriter = rewriter
+        self._options = options
+        self._scratch = scratch
+        self._workers = workers
+        self._record: Record = artifact.record()
+        self._rows: dict[str, RecordEntry] = {}
+        self._settled: list[Future[ChangedMember]] = []
+        self._checks: list[Future[None]] = []
+        self._reported = 0
+        self._progress_lock = threading.Lock()
+        self._writer = ZipWriter(fd, artifact.archive, workers.deflate, self._progress)
+        self._member_writer = MemberWriter(
+            fd, destination, self._writer, workers, scratch, options.compression, options.confirm,
+            self._progress,
+        )  # fmt: skip
+        self._prefetch: Prefetch[str, _Candidate | None]
+
+    def _progress(self, size: int) -> None:
+        with self._progress_lock:
+            self._reported += size
+            if self._options.progress is not None:
+                self._options.progress(size)
+
+    def write(self) -> RewriteResult:
+        """Do everything in the order of the file, but RECORD and the stamp last."""
+        artifact = self._artifact
+        dropped, notices = self._find_dropped()
+        late = {artifact.record_name, artifact.stamp_name}
+        members = [
+            entry
+            for entry in sorted(artifact.archive.entries, key=lambda entry: entry.header_offset)
+            if entry.name not in dropped and entry.name not in late
+        ]
+        candidates = self._find_candidates(members)
+        self._prefetch = Prefetch(candidates, self._prepare, self._workers.ahead, _ORIGINALS)
+        self._prefetch.start()
+        for entry in members:
+            candidate = self._prefetch.result(entry.name) if entry.name in candidates else None
+            if candidate is not None:
+                self._write_changed(entry, candidate)
+            elif entry.name == artifact.wheel_file_name and self._options.build_tag is not None:
+                self._write_wheel_file(entry, self._options.build_tag)
+            else:
+                self._copy(entry)
+        self._writer.wait()
+        for check in self._checks:
+            check.result()
+        changed = tuple(future.result() for future in self._settled)
+        return self._finish(changed, tuple(dropped), notices)
+
+    def _find_dropped(self) -> tuple[dict[str, None], tuple[str, ...]]:
+        """Return the members that are left out, and sentences about those of the signature."""
+        artifact = self._artifact
+        kept = {artifact.record_name, artifact.wheel_file_name, f"{artifact.dist_info}/METADATA"}
+        signatures = [name for name in artifact.signature_names if artifact.has(name)]
+        dropped = dict.fromkeys(
+            entry.name
+            for entry in artifact.archive.entries
+            if entry.name in signatures
+            or (
+                entry.name not in kept
+                and member_type(entry) is MemberType.FILE
+                and self._rewriter.drops(entry.name)
+            )
+        )
+        return dropped, tuple(
+            f"{name} was dropped: it signs the original's RECORD, which is no longer the same"
+            for name in signatures
+        )
+
+    def _find_candidates(self, members: list[ZipEntry]) -> dict[str, None]:
+        own = f"{self._artifact.dist_info}/"
+        files = [
+            entry
+            for entry in members
+            if entry.size >= _SMALLEST
+            and member_type(entry) is MemberType.FILE
+            and not entry.name.startswith(own)
+        ]
+        first_bytes = heads(self._artifact.archive, files, HEAD_SIZE)
+        return {
+            entry.name: None
+            for entry, head in zip(files, first_bytes, strict=True)
+            if self._rewriter.wants(entry.name, entry.size, head)
+        }
+
+    def _prepare(self, name: str) -> _Candidate | None:
+        """Inflate and plan one candidate; its slot is free again at once where it stays unchanged."""
+        entry = self._artifact.entry(name)
+        with storage_errors(self._artifact.path):
+            original = inflate_member(self._artifact.archive, entry, self._scratch, self._workers)
+        try:
+            pieces = self._rewriter.plan(name, original.source)
+        except WheelslimError as error:
+            raise error.at(member=name) from error.__cause__
+        if pieces is None:
+            self._release(original)
+            return None
+        return _Candidate(original, pieces)
+
+    def _release(self, original: Inflated) -> None:
+        original.release()
+        self._prefetch.release()
+
+    def _write_changed(self, entry: ZipEntry, candidate: _Candidate) -> None:
+        row = self._record.expected(entry.name)
+        done, settled = self._member_writer.write(
+            entry,
+            row,
+            candidate.original,
+            candidate.pieces,
+            rewriter=self._rewriter,
+            release=self._release,
+        )
+        self._rows[entry.name] = RecordEntry.of_sha256(entry.name, done.sha256, done.size)
+        self._settled.append(settled)
+
+    def _write_wheel_file(self, entry: ZipEntry, build_tag: str) -> None:
+        data = self._artifact.read(entry.name)
+        row = self._record.expected(entry.name)
+        check_member(row, hashlib.new(row.algorithm or "", data).digest(), len(data))
+        self._add(NewMember.instead_of(entry), with_build_line(data, build_tag))
+        self._progress(entry.compressed_size)
+
+    def _add(self, member: NewMember, data: bytes) -> None:
+        done, _ = self._member_writer.add(member, len(data), [data])
+        self._rows[member.name] = RecordEntry.of_sha256(member.name, done.sha256, done.size)
+
+    def _copy(self, entry: ZipEntry) -> None:
+        self._writer.copy(entry)
+        if self._options.check_input:
+            self._checks.append(self._workers.deflate.submit(self._check_unchanged, entry))
+
+    def _check_unchanged(self, entry: ZipEntry) -> None:
+        row = self._record.entries.get(entry.name)
+        has_hash = row is not None and row.digest is not None
+        expected = self._record.expected(entry.name) if has_hash else None
+        sha = hashlib.sha256() if expected is None else new_hash(expected)
+        with storage_errors(self._artifact.path):
+            for block in self._workers.checked(member_blocks(self._artifact.archive, entry)):
+                sha.update(block)
+        if expected is not None:
+            check_member(expected, sha.digest(), entry.size)
+
+    def _finish(
+        self, changed: tuple[ChangedMember, ...], dropped: tuple[str, ...], notices: tuple[str, ...]
+    ) -> RewriteResult:
+        """Write the stamp, RECORD and the central directory."""
+        artifact = self._artifact
+        late = (artifact.record_name, artifact.stamp_name)
+        before = sum(entry.size for entry in artifact.archive.entries)
+        rewritten = {name: row.size or 0 for name, row in self._rows.items()}
+        after = sum(
+            rewritten.get(entry.name, entry.size)
+            for entry in artifact.archive.entries
+            if entry.name not in dropped and entry.name not in late
+        )
+        result = RewriteResult(changed, dropped, before, after, notices)
+        record_entry = artifact.entry(artifact.record_name)
+        stamp = self._rewriter.stamp(result)
+        self._add(NewMember.beside(record_entry, artifact.stamp_name), stamp)
+        record = self._record.rewritten(self._rows, dropped)
+        self._add(NewMember.instead_of(record_entry), record)
+        order = []
+        for entry in artifact.archive.entries:
+            if entry.name == artifact.record_name and not artifact.has(artifact.stamp_name):
+                order.append(artifact.stamp_name)
+            if entry.name not in dropped:
+                order.append(entry.name)
+        self._writer.finish(order, artifact.archive.comment)
+        self._progress(max(0, artifact.size - self._reported))
+        return replace(result, installed_after=after + len(stamp) + len(record))
