@@ -142,8 +142,11 @@ def slim_library(source: Source, planner: Planner, options: LibraryOptions = DEF
         note = f"compacted in place, the file keeps its size: {reason}"
         account = _account(library, flat, planner, Outcome(source.size, Method.IN_PLACE, (note,)))
         return SlimLibrary(_overlaid(source.size, overlays), account, flat)
+    patches: dict[int, bytes] = {}
     for part, placement in zip(library.device, placements, strict=True):
-        overlays.extend(_retargeted(source, library, part, placement.moved))
+        patches.update(_retargeted(source, library, part, placement.moved))
+    # All at once: the relocations of two sections lie among one another.
+    overlays.extend(_patched(source, patches))
     runs = [run for placement in placements for run in placement.runs]
     cut = plan_cut(library.elf, overlays, runs, library.dynamic)
     notes = (cut.shortfall,) if cut.shortfall else ()
@@ -187,8 +190,10 @@ def _overlaid(size: int, overlays: Iterable[Overlay]) -> tuple[Piece, ...]:
 
 def _retargeted(
     source: Source, library: Library, part: DeviceSection, moved: dict[int, int]
-) -> list[Overlay]:
+) -> dict[int, bytes]:
     """Point the wrappers at the new places: the relocation's addend, and the word in the file.
+
+    Returns new words by file offset.
 
     Linkers write the address into the word too; where they did, it follows. With RELR relocations
     the word is all there is.
@@ -202,7 +207,7 @@ def _retargeted(
         slot = library.elf.offset_of(reference.slot, _WORD)
         if slot is not None and int.from_bytes(source.read(slot, _WORD), "little") == old:
             patches[slot] = value
-    return _patched(source, patches)
+    return patches
 
 
 def _patched(source: Source, patches: dict[int, bytes]) -> list[Overlay]:
