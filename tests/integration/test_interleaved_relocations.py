@@ -6,6 +6,8 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
+from builders import fatbin
+from builders.library import CudaLibrary
 from elftools.elf.elffile import ELFFile
 
 from wheelslim.architecture import ComputeCapability
@@ -17,7 +19,6 @@ from wheelslim.targets import parse_targets
 from wheelslim.verify import verify_library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 RELA = struct.Struct("<QQq")
@@ -35,19 +36,25 @@ def interleaved(library: Path) -> bytes:
             ranges.append(range(section["sh_addr"], section["sh_addr"] + section["sh_size"]))
         offset, size = rela["sh_offset"], rela["sh_size"]
     entries = list(RELA.iter_unpack(data[offset : offset + size]))
-    groups = [[entry for entry in entries if entry[2] in where] for where in ranges]
-    assert all(groups)
-    others = [entry for entry in entries if not any(entry in group for group in groups)]
-    last = [groups[0][0], *groups[1], *groups[0][1:]]
-    data[offset : offset + size] = b"".join(RELA.pack(*entry) for entry in [*others, *last])
+    one, other = ([entry for entry in entries if entry[2] in where] for where in ranges)
+    assert len(one) == len(other) == 6
+    rest = [entry for entry in entries if entry not in one and entry not in other]
+    mixed = [entry for pair in zip(one, other, strict=True) for entry in pair]
+    data[offset : offset + size] = b"".join(RELA.pack(*entry) for entry in [*rest, *mixed])
     return bytes(data)
 
 
-def test_both_sections_are_cut_and_every_wrapper_follows(
-    corpus: Callable[[str], Path], tmp_path: Path
-) -> None:
+def containers(seed: str) -> tuple[bytes, ...]:
+    return tuple(
+        fatbin.container([fatbin.entry(word, size=5000, seed=(seed, number)) for word in ("sm_86", "sm_90")])
+        for number in range(6)
+    )
+
+
+def test_both_sections_are_cut_and_every_wrapper_follows(tmp_path: Path) -> None:
     library = tmp_path / "interleaved.so"
-    library.write_bytes(interleaved(corpus("rdc")))
+    library.write_bytes(CudaLibrary(containers("a"), relocatable=containers("b")).build().data)
+    library.write_bytes(interleaved(library))
     out = tmp_path / "out.so"
     fd = os.open(library, os.O_RDONLY)
     try:
@@ -59,6 +66,6 @@ def test_both_sections_are_cut_and_every_wrapper_follows(
         with out.open("rb") as file:
             written = Source.of_file(file.fileno())
             proof = verify_library(source, written, [ComputeCapability(8, 6)])
-        assert proof.containers == slimmed.account.containers
+        assert proof.containers == slimmed.account.containers == 12
     finally:
         os.close(fd)
