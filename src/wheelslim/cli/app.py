@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from wheelslim.cli.inspect import inspect
 from wheelslim.cli.prune import prune
 from wheelslim.errors import ExitCode, WheelslimError
 from wheelslim.version import VERSION
@@ -38,6 +39,7 @@ def _common(
     _ = version
 
 
+app.command("inspect")(inspect)
 app.command("prune")(prune)
 
 

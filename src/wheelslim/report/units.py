@@ -39,3 +39,8 @@ def fitted_path(path: str, width: int) -> str:
     if len(kept) + 2 <= width:
         return f"…/{kept}"
     return "…" + kept[-(width - 1) :]
+
+
+def share_text(part: int, whole: int) -> str:
+    """Write a share of the whole: ``26.1 %``."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"

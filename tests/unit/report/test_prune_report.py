@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from judges.schemas import assert_valid
+
 from wheelslim.report.json import prune_json
 from wheelslim.report.model import LibraryReport, PruneReport
 from wheelslim.report.text import render_prune_text
@@ -128,6 +130,7 @@ def test_a_dry_run_says_so_and_claims_no_file_size() -> None:
     assert [line.split() for line in text.splitlines() if line.startswith("file")] == [
         ["file", "530.0", "MiB", "?", "?"]
     ]
+    assert_valid(prune_json(dry))
     assert prune_json(dry)["size"] == {"before": 530 * MIB, "after": None}
 
 
@@ -139,6 +142,7 @@ def test_an_artifact_without_device_code_gets_no_tables() -> None:
 
 def test_json_holds_what_was_given() -> None:
     value = json.loads(json.dumps(prune_json(REPORT)))
+    assert_valid(value)
     assert value["schema"] == "wheelslim/prune/1"
     cuda = next(item for item in value["libraries"] if item["path"] == CUDA.path)
     assert cuda["architectures"] == {

@@ -1,0 +1,35 @@
+"""What standard output is: a terminal of some width, or a pipe that wants whole lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from typing import Any
+
+import typer
+
+
+def console_width() -> int | None:
+    """Return the terminal's columns, or None where no terminal is there."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def console_color() -> bool:
+    """Whether to write colors: on a terminal, unless NO_COLOR (no-color.org) or TERM=dumb says otherwise."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def echo_text(text: str) -> None:
+    """Print a report; what the output's encoding lacks is escaped, never a traceback."""
+    encoding = sys.stdout.encoding or "utf-8"
+    typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=not text.endswith("\n"))
+
+
+def echo_json(values: list[dict[str, Any]], *, several: bool) -> None:
+    """Print the report of one artifact as an object, those of several under ``artifacts`` (docs/json.md)."""
+    if several:
+        typer.echo(json.dumps({"artifacts": values}, indent=2))
+    elif values:
+        typer.echo(json.dumps(values[0], indent=2))

@@ -1,0 +1,206 @@
+"""What is in an artifact: device code by library, section and architecture, and the other weight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelslim.archive.artifact import ArtifactKind, MemberType
+from wheelslim.archive.opener import open_artifact
+from wheelslim.archive.tree import TreeArtifact
+from wheelslim.contents import ContentKind, content_kind
+from wheelslim.device_code import CodeSection, DeviceCode, read_device_code, read_loose_fatbin
+from wheelslim.errors import ArtifactError, ElfFormatError, FatbinFormatError, Place, WheelslimError
+from wheelslim.slim import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
+
+    from wheelslim.archive.artifact import Artifact, Member
+    from wheelslim.device_code import ContainerGroup
+    from wheelslim.source import Source
+
+_LOOK_INSIDE = frozenset({ContentKind.LIBRARY, ContentKind.FATBIN})
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Members of one kind: how many, and their bytes unpacked."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class InspectedLibrary:
+    """One ELF file for the host, or one loose fatbin.
+
+    ``path`` is its POSIX path inside the artifact; ``size`` its bytes, ``stored`` those that it takes
+    in the artifact's file (0 where members share one compressed stream).
+    """
+
+    path: str
+    size: int
+    stored: int
+    code: DeviceCode
+
+    @property
+    def architectures(self) -> dict[str, Share]:
+        """Entries and bytes by label (``sm_90a``, ``compute_120``), sorted by architecture."""
+        return group_shares(self.code.groups)
+
+    @property
+    def host(self) -> int:
+        """Bytes that are neither device code nor symbols nor debug information."""
+        return max(0, self.size - self.code.size - self.code.symbols - self.code.debug)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What is in an artifact.
+
+    ``size`` is bytes of its own file (of all files of a tree), ``installed_size`` those of its
+    members unpacked. ``other`` holds everything that is neither in ``libraries`` nor in ``cubins``
+    (loose cubins by architecture). ``notices`` are sentences about what could not be read.
+    """
+
+    artifact: str
+    kind: ArtifactKind
+    size: int
+    installed_size: int
+    libraries: tuple[InspectedLibrary, ...]
+    cubins: dict[str, Share] = field(default_factory=dict)
+    other: dict[ContentKind, Content] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+    @property
+    def with_device_code(self) -> tuple[InspectedLibrary, ...]:
+        """The libraries that hold device code, the largest first."""
+        found = [library for library in self.libraries if library.code.sections]
+        return tuple(sorted(found, key=lambda library: (-library.size, library.path)))
+
+    @property
+    def architectures(self) -> dict[str, Share]:
+        """Entries and bytes by label over the whole artifact, loose cubins included."""
+        return added_shares(*(library.architectures for library in self.libraries), self.cubins)
+
+
+def inspect(path: str | PathLike[str]) -> Inspection:
+    """Look into a wheel, a conda package, a directory, a library, or a loose fatbin or cubin.
+
+    Only ELF files and fatbins are unpacked, one at a time, and only their headers are read.
+
+    Raises:
+        WheelslimError: whatever is wrong, with its place.
+    """
+    path = Path(path)
+    try:
+        with open_artifact(path) as artifact:
+            return _inspect(artifact)
+    except WheelslimError as error:
+        raise error.at(artifact=str(path)) from error.__cause__
+
+
+def _inspect(artifact: Artifact) -> Inspection:
+    counts: Counter[ContentKind] = Counter()
+    sizes: Counter[ContentKind] = Counter()
+    libraries: list[InspectedLibrary] = []
+    notices: list[str] = []
+    cubins: dict[str, Share] = {}
+    kinds: dict[str, ContentKind] = {}
+    installed = 0
+
+    def wants(member: Member, head: bytes) -> bool:
+        kind = kinds[member.name] = content_kind(member.name, head)
+        if kind is ContentKind.CUBIN:
+            cubins.update(added_shares(cubins, {cubin_label(member.name, head): Share(1, member.size)}))
+        return kind in _LOOK_INSIDE
+
+    for member, source in artifact.walk(wants):
+        if member.type is not MemberType.FILE:
+            continue
+        installed += member.size
+        kind = kinds.pop(member.name, ContentKind.OTHER)
+        code = None if source is None else _read(kind, member, source, notices)
+        if code is not None:
+            libraries.append(InspectedLibrary(member.name, member.size, member.stored, code))
+        elif kind is not ContentKind.CUBIN:
+            kind = ContentKind.OTHER if kind in _LOOK_INSIDE else kind
+            counts[kind] += 1
+            sizes[kind] += member.size
+    if artifact.kind is ArtifactKind.FILE and not libraries and not cubins:
+        raise notices_error(notices)
+    if isinstance(artifact, TreeArtifact):
+        notices.extend(artifact.problems)
+    return Inspection(
+        artifact=str(artifact.path),
+        kind=artifact.kind,
+        size=artifact.size,
+        installed_size=installed,
+        libraries=tuple(libraries),
+        cubins=cubins,
+        other={kind: Content(counts[kind], sizes[kind]) for kind in ContentKind if counts[kind]},
+        notices=tuple(notices),
+    )
+
+
+def _read(kind: ContentKind, member: Member, source: Source, notices: list[str]) -> DeviceCode | None:
+    """Read one member; None, and a notice, where it does not parse."""
+    try:
+        return read_device_code(source) if kind is ContentKind.LIBRARY else read_loose_fatbin(source)
+    except (ElfFormatError, FatbinFormatError) as error:
+        notices.append(f"{member.name} is not understood: {error}")
+        return None
+
+
+def notices_error(notices: list[str]) -> ArtifactError:
+    """Describe a single file in which nothing was found."""
+    return ArtifactError(
+        "neither a wheel or conda package nor a 64-bit ELF file, fatbin or cubin",
+        place=Place(),
+        found=notices[0] if notices else None,
+    )
+
+
+def cubin_label(name: str, head: bytes) -> str:
+    """Name the architecture of a loose cubin."""
+    _ = name, head
+    return "cubin"
+
+
+def group_shares(groups: Iterable[ContainerGroup]) -> dict[str, Share]:
+    """Sum the entries of groups by label, sorted by architecture."""
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    order: dict[str, tuple[int, str]] = {}
+    for group in groups:
+        for entry, size in zip(group.entries, group.sizes, strict=True):
+            label = entry.label
+            counts[label] += len(group.places)
+            sizes[label] += size
+            order[label] = (entry.sm, label)
+    return {label: Share(counts[label], sizes[label]) for label in sorted(order, key=order.__getitem__)}
+
+
+def added_shares(*parts: dict[str, Share]) -> dict[str, Share]:
+    """Sum shares by label."""
+    total: dict[str, Share] = {}
+    for part in parts:
+        for label, share in part.items():
+            old = total.get(label, Share(0, 0))
+            total[label] = Share(old.entries + share.entries, old.size + share.size)
+    return dict(sorted(total.items(), key=lambda item: label_order(item[0])))
+
+
+def label_order(label: str) -> tuple[int, str]:
+    """Sort labels by their SM number, then by name: ``sm_80``, ``sm_90``, ``sm_90a``, ``sm_100``."""
+    digits = "".join(c for c in label.partition("_")[2] if c.isdigit())
+    return (int(digits) if digits else 0, label)
+
+
+def code_sections(libraries: Iterable[InspectedLibrary]) -> list[tuple[InspectedLibrary, CodeSection]]:
+    """Pair each section with its library, in order."""
+    return [(library, section) for library in libraries for section in library.code.sections]
