@@ -13,8 +13,8 @@ from wheelslim.errors import ArchiveError, Place, UsageError
 INDEX_JSON = "info/index.json"
 SUFFIXES = {ArtifactKind.CONDA: ".conda", ArtifactKind.TAR_BZ2: ".tar.bz2"}
 
-_BUILD_SUFFIX = re.compile(r"[A-Za-z0-9_.+]+")
-"""What a build string may hold (CEP 26)."""
+_BUILD_SUFFIX = re.compile(r"[A-Za-z0-9_]+")
+"""What a build string may hold so that every client can match it (CEP 26; rattler's MatchSpec)."""
 
 _PART = re.compile(r"[^/\\\0\s]+")
 
@@ -55,7 +55,7 @@ class CondaName:
         if _BUILD_SUFFIX.fullmatch(word) is None:
             raise UsageError(
                 "a conda build string cannot hold the suffix",
-                expected="letters, digits, '_', '.' and '+'",
+                expected="letters, digits and '_'",
                 found=repr(suffix),
             )
         if self.build.endswith(f"_{word}"):

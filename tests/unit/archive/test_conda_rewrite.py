@@ -310,7 +310,7 @@ def test_without_a_suffix_the_index_keeps_its_bytes(tmp_path: Path) -> None:
     assert contents_of(out)["info/index.json"] == b'{"name":"a",  "version":"1","build":"0"}'
 
 
-@pytest.mark.parametrize("suffix", ["a-b", "a/b", "", "ä"])
+@pytest.mark.parametrize("suffix", ["a-b", "a/b", "", "ä", "8.6", "86+PTX"])
 def test_a_suffix_that_no_build_string_can_hold_is_refused(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(UsageError, match="suffix"):
         rewrite(rich_package().write(tmp_path), tmp_path, options=replace(FAST, build_suffix=suffix))
