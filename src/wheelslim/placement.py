@@ -41,32 +41,28 @@ def place(part: DeviceSection, contents: Sequence[Sequence[Piece]], *, in_place:
     overlays: list[Overlay] = []
     runs: list[FreeRun] = []
     moved: dict[int, int] = {}
+
+    def free(start: int, end: int, after: AfterCut) -> None:
+        if end > start:
+            overlays.append(Overlay(base + start, (Zeros(end - start),)))
+            runs.append(FreeRun(base + start, end - start, part.index, after))
+
     cursor = 0
-    behind_pinned = False
     for container, pieces in zip(part.tiling.containers, contents, strict=True):
-        pinned = part.is_pinned(container)
-        offset = container.offset if pinned or in_place else _aligned(cursor, alignment, shift)
-        _free(part, cursor, offset, overlays, runs, readable=behind_pinned)
+        stays = in_place or part.is_pinned(container)
+        offset = container.offset if stays else _aligned(cursor, alignment, shift)
+        free(cursor, offset, AfterCut.UNMAPPED)
         overlays.append(Overlay(base + offset, tuple(pieces)))
         if offset != container.offset:
             moved[part.address(container)] = part.section.sh_addr + offset
         cursor = offset + total_size(pieces)
-        behind_pinned = pinned
-    _free(part, cursor, part.section.sh_size, overlays, runs, readable=behind_pinned)
+        if stays:
+            # Code that knows the container may know its old end too.
+            free(cursor, container.end, AfterCut.ZEROS)
+            cursor = container.end
+    free(cursor, part.section.sh_size, AfterCut.UNMAPPED)
     return Placement(tuple(overlays), tuple(runs), moved)
 
 
 def _aligned(offset: int, alignment: int, shift: int) -> int:
     return -(-(offset + shift) // alignment) * alignment - shift
-
-
-def _free(
-    part: DeviceSection, start: int, end: int, overlays: list[Overlay], runs: list[FreeRun], *, readable: bool
-) -> None:
-    """Zero ``[start, end)`` and call it free; behind a pinned container code may read on, so zeros stay."""
-    if end <= start:
-        return
-    base = part.section.sh_offset
-    overlays.append(Overlay(base + start, (Zeros(end - start),)))
-    after = AfterCut.ZEROS if readable else AfterCut.UNMAPPED
-    runs.append(FreeRun(base + start, end - start, part.index, after))

@@ -97,6 +97,7 @@ class CudaLibrary:
         pointed: these have a second pointer, in ``.data``.
         inside: ``.data`` has a pointer to 16 bytes after the start of these.
         in_code: an exported function ``container_N`` returns the address of these.
+        exports: number of further exported functions, ``answer_N``, as real libraries have many.
         embedded: containers outside ``.nv_fatbin``.
         tail: size of the host bytes after the fatbin sections in their segment.
         symbols: ``.symtab`` with the local symbols that nvcc leaves.
@@ -123,6 +124,7 @@ class CudaLibrary:
     pointed: frozenset[int] = frozenset()
     inside: frozenset[int] = frozenset()
     in_code: tuple[int, ...] = ()
+    exports: int = 8
     embedded: tuple[Embedded, ...] = ()
     tail: int = 64
     symbols: bool = True
@@ -150,7 +152,8 @@ class _Build:
         self.wrapped = [number for number in range(len(spec.containers)) if number not in spec.unreferenced]
         self.embedded = {one.section: one.lay_out() for one in spec.embedded}
         self.undefined = ["__cudaRegisterFatBinary"] if spec.register else []
-        self.exports = ["answer", *(f"container_{number}" for number in spec.in_code)]
+        self.answers = ["answer", *(f"answer_{number}" for number in range(spec.exports))]
+        self.exports = [*self.answers, *(f"container_{number}" for number in spec.in_code)]
         self.dynstr, self.name_at = elf.strings([*self.undefined, *self.exports, *spec.needed])
 
     def run(self) -> BuiltLibrary:
@@ -298,7 +301,9 @@ class _Build:
     def functions(self, layout: elf.Layout) -> dict[str, tuple[int, bytes]]:
         """Address and code of each function; the constructor comes last."""
         machine = self.spec.machine
-        makers: dict[str, Callable[[int], bytes]] = {"answer": lambda _: machine.answer()}
+        makers: dict[str, Callable[[int], bytes]] = {
+            name: lambda _: machine.answer() for name in self.answers
+        }
         for number in self.spec.in_code:
             target = layout.address[".nv_fatbin"] + self.offsets[number]
             makers[f"container_{number}"] = partial(machine.address, target=target)

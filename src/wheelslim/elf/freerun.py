@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from wheelslim.elf.filemap import Gap
+from wheelslim.elf.layout import PAGE_SIZE, Machine
+
 if TYPE_CHECKING:
-    from wheelslim.elf.filemap import Gap
+    from collections.abc import Sequence
+
+    from wheelslim.elf.model import ElfFile
+
+HOLE_MIN = 0x10000
+"""A hole that must stay readable costs two program headers, so smaller ones stay in the file as zeros."""
 
 
 class AfterCut(Enum):
@@ -45,6 +53,34 @@ class Hole:
     gap: Gap
 
     @property
+    def is_readable(self) -> bool:
+        """Whether zeros are found at its addresses."""
+        return self.run.after is AfterCut.ZEROS
+
+    @property
     def headers(self) -> int:
         """How many program headers it adds at most: the part after it, and itself where it is readable."""
-        return 1 if self.run.after is AfterCut.UNMAPPED else 2
+        return 2 if self.is_readable else 1
+
+
+def whole_pages(elf: ElfFile, run: FreeRun) -> Hole | None:
+    """Return the whole pages of a run that lies in one PT_LOAD and in no other segment."""
+    page = PAGE_SIZE[Machine(elf.header.e_machine)]
+    homes = [s for s in elf.segments if s.p_filesz and s.p_offset < run.end and s.file_end > run.offset]
+    if len(homes) != 1 or not homes[0].is_load or not run.size:
+        return None
+    shift = homes[0].p_vaddr - homes[0].p_offset
+    start = -(-(run.offset + shift) // page) * page - shift
+    end = (run.end + shift) // page * page - shift
+    least = HOLE_MIN if run.after is AfterCut.ZEROS else page
+    return Hole(run, Gap(start, end)) if end - start >= least else None
+
+
+def largest(holes: Sequence[Hole], headers: int) -> tuple[Hole, ...]:
+    """Choose the holes that ``headers`` program headers suffice for, the largest first; sorted by place."""
+    taken = []
+    for hole in sorted(holes, key=lambda item: (-item.gap.size, item.gap.start)):
+        if hole.headers <= headers:
+            headers -= hole.headers
+            taken.append(hole)
+    return tuple(sorted(taken, key=lambda item: item.gap.start))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelslim.elf.filemap import FileMap
     from wheelslim.elf.freerun import FreeRun, Hole
     from wheelslim.elf.model import ElfFile, Section, Segment
-    from wheelslim.elf.room import Move
+    from wheelslim.elf.move import Move
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def new_segments(elf: ElfFile, change: FileChange) -> tuple[Segment, ...]:
         if segment.is_load:
             result.extend(_aligned(part, page) for part in _split(segment, change))
         elif move is not None and segment.p_filesz and move.room.start <= segment.p_offset < move.room.end:
-            offset = filemap.new_offset(segment.p_offset - move.room.start + move.destination)
+            offset = filemap.new_offset(move.new_place(segment.p_offset))
             shift = move.address_shift
             result.append(
                 segment._replace(
@@ -68,6 +68,9 @@ def new_segments(elf: ElfFile, change: FileChange) -> tuple[Segment, ...]:
             result.append(segment._replace(p_offset=filemap.new_offset(segment.p_offset)))
         else:
             result.append(segment)
+    if move is not None and move.segment is not None:
+        last = max(index for index, segment in enumerate(result) if segment.is_load)
+        result.insert(last + 1, move.segment)
     size = len(result) * PHDR.size
     return tuple(
         s._replace(p_filesz=size, p_memsz=size) if s.p_type == SegmentType.PHDR else s for s in result
@@ -98,10 +101,12 @@ def _split(segment: Segment, change: FileChange) -> list[Segment]:
             continue
         if gap.start > position:
             part(position, gap.start, gap.start + shift, segment.p_flags)
-        if hole.run.after is AfterCut.ZEROS:
+        if hole.is_readable:
             # Anonymous executable memory may be refused (SELinux), and nobody runs zeros.
             part(gap.start, gap.start, gap.end + shift, segment.p_flags & ~SegmentFlag.X)
         position = gap.end
+        if not hole.is_readable and hole.run.end == segment.file_end and segment.p_filesz == segment.p_memsz:
+            return parts  # No section lies behind it, and strip breaks a PT_LOAD without sections.
     if position < segment.file_end or segment.address_end > position + shift:
         part(position, segment.file_end, segment.address_end, segment.p_flags)
     return parts
@@ -128,12 +133,8 @@ def new_sections(elf: ElfFile, change: FileChange) -> SectionTable:
     for index in kept:
         section = _renumber(elf.sections[index], renumbered)
         if move is not None and section.is_alloc and is_inside(section, move.room):
-            offset = section.sh_offset - move.room.start + move.destination
-            headers.append(
-                section._replace(
-                    sh_offset=filemap.new_offset(offset), sh_addr=section.sh_addr + move.address_shift
-                )
-            )
+            offset = filemap.new_offset(move.new_place(section.sh_offset))
+            headers.append(section._replace(sh_offset=offset, sh_addr=section.sh_addr + move.address_shift))
             continue
         parts = _parts(section, index, change)
         headers.append(parts[0])
@@ -142,7 +143,7 @@ def new_sections(elf: ElfFile, change: FileChange) -> SectionTable:
 
 
 def _parts(section: Section, index: int, change: FileChange) -> list[Section]:
-    filemap, move = change.filemap, change.move
+    filemap = change.filemap
     mine = [hole for hole in change.holes if hole.run.section == index]
     parts: list[Section] = []
 
@@ -161,14 +162,12 @@ def _parts(section: Section, index: int, change: FileChange) -> list[Section]:
 
     position = section.sh_offset
     for hole in mine:
-        hosts = move is not None and hole.run.offset <= move.destination < hole.run.end
-        readable = hole.run.after is AfterCut.ZEROS
-        end = hole.gap.start if readable and not hosts else hole.run.offset
+        end = hole.gap.start if hole.is_readable else hole.run.offset
         if end > position:
             part(position, end, section.sh_type)
-        if readable:
+        if hole.is_readable:
             part(hole.gap.start, hole.gap.end, SectionType.NOBITS)
-        position = hole.gap.end if readable else hole.run.end
+        position = hole.gap.end if hole.is_readable else hole.run.end
     end = section.file_end
     cut = {hole.run for hole in mine}
     for run in change.runs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelslim.elf.layout import PHDR, DynamicTag, SectionType
+from wheelslim.elf.layout import PHDR, SectionType, SegmentType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,22 +35,6 @@ _MOVABLE = frozenset(
 )
 """Section types that only program headers and dynamic tags point at."""
 
-MOVED_TAGS = frozenset(
-    {
-        DynamicTag.HASH,
-        DynamicTag.GNU_HASH,
-        DynamicTag.SYMTAB,
-        DynamicTag.STRTAB,
-        0x6FFFFFF0,  # DT_VERSYM
-        0x6FFFFFFC,  # DT_VERDEF
-        0x6FFFFFFE,  # DT_VERNEED
-    }
-)
-"""Dynamic tags whose value is the address of such a section."""
-
-BLOCK_ALIGNMENT = 64
-"""A moved block keeps its address modulo this, so that every section in it stays aligned."""
-
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -69,16 +53,14 @@ class Room:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """The block of ``room`` goes to file offset ``destination`` (of the original) in a freed run.
+def spare_headers(elf: ElfFile) -> int:
+    """How many program headers to leave room for behind a table that has grown over moved sections.
 
-    ``address_shift`` is what its virtual addresses gain, in bytes.
+    patchelf adds one for its new segment and one for each note, and looks for sections in its way
+    only among the first in the table, where the moved ones stand (patchelf 0.14.3: without the
+    room it writes over the sections behind the table).
     """
-
-    room: Room
-    destination: int
-    address_shift: int
+    return 2 + sum(segment.p_type == SegmentType.NOTE for segment in elf.segments)
 
 
 def ways_to_make_room(elf: ElfFile) -> Iterator[Room]:
