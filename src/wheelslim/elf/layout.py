@@ -97,6 +97,7 @@ class DynamicTag(IntEnum):
 
     NULL = 0
     NEEDED = 1
+    PLTRELSZ = 2
     HASH = 4
     STRTAB = 5
     SYMTAB = 6
@@ -104,6 +105,7 @@ class DynamicTag(IntEnum):
     RELASZ = 8
     STRSZ = 10
     SONAME = 14
+    JMPREL = 23
     RELRSZ = 35
     RELR = 36
     GNU_HASH = 0x6FFFFEF5

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 _BLOCK_ENTRIES = 1 << 16
 _WORD = 8
 _RELR_BITS = 63
+_SYMBOL_SHIFT = 32
 _WINDOW = 1 << 16
+
+_OTHER_TABLES = frozenset({17, 0x6000000F, 0x60000011, 0x6FFFE000})
+"""DT_REL, which no 64-bit machine here uses, and Android's packed tables (bionic's elf.h)."""
 
 
 class Reference(NamedTuple):
@@ -51,11 +55,14 @@ def find_references(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int],
     """Return all relative references into any of ``ranges`` (half-open virtual address ranges).
 
     Raises:
-        ElfFormatError: a relocation table lies outside the file bytes of the segments.
+        ElfFormatError: a relocation table lies outside the file bytes of the segments, or is of a kind
+            that is not read here.
     """
     if not ranges:
         return []
     tags = {tag: value for _, tag, value in read_dynamic(source, elf)}
+    for tag in _OTHER_TABLES & tags.keys():
+        raise ElfFormatError("relocations of a kind that is not understood", found=f"dynamic tag {tag:#x}")
     found = list(_rela(source, elf, tags, ranges))
     found.extend(_relr(source, elf, tags, ranges))
     return found
@@ -128,17 +135,39 @@ def relr_slots(table: array[int]) -> Iterator[int]:
 
 
 def symbol_addresses(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> set[int]:
-    """Return the addresses inside ``ranges`` that dynamic symbols define."""
-    found: set[int] = set()
+    """Return the addresses inside ``ranges`` that dynamic symbols name, alone or with an addend."""
+    named: dict[int, int] = {}
     for section in elf.sections:
         if section.sh_type != SectionType.DYNSYM or section.sh_entsize != SYM.size:
             continue
-        usable = section.sh_size - section.sh_size % SYM.size
-        for start in range(0, usable, _BLOCK_ENTRIES * SYM.size):
-            step = min(_BLOCK_ENTRIES * SYM.size, usable - start)
-            values = words(source.read(section.sh_offset + start, step))[1::3]
-            found.update(value for value in values if _within(value, ranges))
+        first = 0
+        for table in _blocks(source, section.sh_offset, section.sh_size, SYM.size):
+            values = table[1::3]
+            named.update((first + i, value) for i, value in enumerate(values) if _within(value, ranges))
+            first += len(values)
+    found = set(named.values())
+    if named:
+        found.update(address for address in _with_addend(source, elf, named) if _within(address, ranges))
     return found
+
+
+def _with_addend(source: Source, elf: ElfFile, named: dict[int, int]) -> Iterator[int]:
+    tags = {tag: value for _, tag, value in read_dynamic(source, elf)}
+    for tag, size_tag in ((DynamicTag.RELA, DynamicTag.RELASZ), (DynamicTag.JMPREL, DynamicTag.PLTRELSZ)):
+        address, size = tags.get(tag), tags.get(size_tag, 0)
+        if address is None or not size:
+            continue
+        for table in _blocks(source, _table(elf, address, size, tag.name), size, RELA.size):
+            for index, info in enumerate(table[1::3]):
+                if info >> _SYMBOL_SHIFT in named:
+                    yield (named[info >> _SYMBOL_SHIFT] + table[3 * index + 2]) % (1 << 64)
+
+
+def _blocks(source: Source, offset: int, size: int, entry: int) -> Iterator[array[int]]:
+    """Yield a table of ``entry``-byte records as words, some 65,536 records at a time."""
+    usable = size - size % entry
+    for start in range(0, usable, _BLOCK_ENTRIES * entry):
+        yield words(source.read(offset + start, min(_BLOCK_ENTRIES * entry, usable - start)))
 
 
 def _within(address: int, ranges: tuple[tuple[int, int], ...]) -> bool:

@@ -76,13 +76,23 @@ def ways_to_make_room(elf: ElfFile) -> Iterator[Room]:
     start = min(after[0].sh_offset, limit)
     yield Room((start - table) // PHDR.size, start, start)
     for index, section in enumerate(after[:-1]):
-        if section.sh_type not in _MOVABLE or not section.is_alloc or section.file_end > limit:
+        if not _is_movable(elf, section) or section.file_end > limit:
             return
         end = min(after[index + 1].sh_offset, limit)
         if end < section.file_end:
             return  # Sections overlap: leave them.
         if not _cuts_a_segment(elf, start, section.file_end):
             yield Room((end - table) // PHDR.size, start, section.file_end)
+
+
+def _is_movable(elf: ElfFile, section: Section) -> bool:
+    """Whether only program headers and dynamic tags point at it; the interpreter's name is one such."""
+    is_name = any(
+        segment.p_type == SegmentType.INTERP
+        and (segment.p_offset, segment.p_filesz) == (section.sh_offset, section.sh_size)
+        for segment in elf.segments
+    )
+    return section.is_alloc and (section.sh_type in _MOVABLE or is_name)
 
 
 def _limit(elf: ElfFile, table: int, table_end: int) -> int | None:

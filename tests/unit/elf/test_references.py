@@ -130,3 +130,22 @@ def test_dynamic_symbols_inside_a_range_are_addresses_that_others_may_know() -> 
     with source_of(data) as source:
         elf = read_elf(source)
         assert symbol_addresses(source, elf, ((0x5000, 0x6000), (0x9000, 0x9008))) == {0x5000, 0x5FFF, 0x9000}
+
+
+@pytest.mark.parametrize(
+    ("addend", "reached"), [(0, {0x5000}), (0x800, {0x5000, 0x5800}), (-1, {0x5000}), (0x1000, {0x5000})]
+)
+def test_a_symbol_with_an_addend_names_another_address(addend: int, reached: set[int]) -> None:
+    rela = [(0, 1 << 32 | 1, addend), (8, 2 << 32 | 1, 0x123)]
+    data, _ = library(rela=rela, symbols=[0x5000, 0x9000])
+    with source_of(data) as source:
+        assert symbol_addresses(source, read_elf(source), ((0x5000, 0x6000),)) == reached
+
+
+@pytest.mark.parametrize("tag", [17, 0x6000000F, 0x60000011, 0x6FFFE000])
+def test_relocations_of_another_kind_are_not_taken_for_none(tag: int) -> None:
+    data, layout = library(rela=[(0, 8, 0x5000)])
+    changed = bytearray(data)
+    struct.pack_into("<q", changed, layout.offset[".dynamic"] + 32, tag)
+    with pytest.raises(ElfFormatError, match=f"found dynamic tag {tag:#x}"):
+        references(bytes(changed), (0x5000, 0x6000))
