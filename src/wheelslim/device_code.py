@@ -17,12 +17,16 @@ from wheelslim.errors import FatbinFormatError
 from wheelslim.fatbin.layout import DEVICE_SECTIONS, EntryFlag
 from wheelslim.fatbin.model import Compression
 from wheelslim.fatbin.reader import read_tiling
+from wheelslim.library import read_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelslim.fatbin.model import Container, Entry
     from wheelslim.source import Source
+
+LINKED_VERSION = 2
+"""Version of the wrapper around what a device link made (documented in fatbinary_section.h)."""
 
 WHOLE_FILE = "fatbin"
 """What the one section of a loose fatbin is called."""
@@ -86,12 +90,17 @@ class CodeSection:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What a file holds: sections with device code, and bytes of unloaded symbols and debug information."""
+    """What a file holds: sections with device code, and bytes of unloaded symbols and debug information.
+
+    ``linked`` are the numbers of the containers that a device link made (their wrapper has version
+    2), as far as the reader looked for them.
+    """
 
     sections: tuple[CodeSection, ...]
     symbols: int = 0
     debug: int = 0
     notes: tuple[str, ...] = ()
+    linked: frozenset[int] = frozenset()
 
     @property
     def size(self) -> int:
@@ -104,8 +113,8 @@ class DeviceCode:
         return tuple(group for section in self.sections for group in section.groups)
 
 
-def read_device_code(source: Source) -> DeviceCode:
-    """Read the device code of an ELF file.
+def read_device_code(source: Source, *, links: bool = False) -> DeviceCode:
+    """Read the device code of an ELF file; with ``links`` its relocations too, to fill ``linked``.
 
     Raises:
         ElfFormatError: the file is no well-formed ELF64 little-endian file.
@@ -129,7 +138,15 @@ def read_device_code(source: Source) -> DeviceCode:
             sections.append(CodeSection(section.name, section.sh_size, grouped(tiling.containers, first)))
             first += len(tiling.containers)
     weight = unloaded_weight(elf)
-    return DeviceCode(tuple(sections), weight.symbols, weight.debug, tuple(notes))
+    linked = _linked(source) if links and sections else frozenset()
+    return DeviceCode(tuple(sections), weight.symbols, weight.debug, tuple(notes), linked)
+
+
+def _linked(source: Source) -> frozenset[int]:
+    library = read_library(source)
+    targets = {wrapper.target for wrapper in library.wrappers if wrapper.version == LINKED_VERSION}
+    addresses = (part.address(container) for part in library.device for container in part.tiling.containers)
+    return frozenset(number for number, address in enumerate(addresses) if address in targets)
 
 
 def read_loose_fatbin(source: Source) -> DeviceCode:

@@ -14,9 +14,10 @@ from wheelslim.contents import ContentKind, content_kind
 from wheelslim.device_code import CodeSection, DeviceCode, read_device_code, read_loose_fatbin
 from wheelslim.errors import ArtifactError, ElfFormatError, FatbinFormatError, Place, WheelslimError
 from wheelslim.slim import Share
+from wheelslim.stamp import Stamp, is_stamp, read_stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from os import PathLike
 
     from wheelslim.archive.artifact import Artifact, Member
@@ -64,7 +65,8 @@ class Inspection:
 
     ``size`` is bytes of its own file (of all files of a tree), ``installed_size`` those of its
     members unpacked. ``other`` holds everything that is neither in ``libraries`` nor in ``cubins``
-    (loose cubins by architecture). ``notices`` are sentences about what could not be read.
+    (loose cubins by architecture). ``stamps`` are the ``wheelslim.json`` in it. ``notices`` are
+    sentences about what could not be read.
     """
 
     artifact: str
@@ -74,6 +76,7 @@ class Inspection:
     libraries: tuple[InspectedLibrary, ...]
     cubins: dict[str, Share] = field(default_factory=dict)
     other: dict[ContentKind, Content] = field(default_factory=dict)
+    stamps: tuple[Stamp, ...] = ()
     notices: tuple[str, ...] = ()
 
     @property
@@ -96,25 +99,37 @@ def inspect(path: str | PathLike[str]) -> Inspection:
     Raises:
         WheelslimError: whatever is wrong, with its place.
     """
+    return survey(path)
+
+
+def survey(path: str | PathLike[str], *, links: bool = False) -> Inspection:
+    """Do what ``inspect`` does; with ``links`` also find the results of device links (slower).
+
+    Raises:
+        WheelslimError: whatever is wrong, with its place.
+    """
     path = Path(path)
     try:
         with open_artifact(path) as artifact:
-            return _inspect(artifact)
+            return _survey(artifact, links)
     except WheelslimError as error:
         raise error.at(artifact=str(path)) from error.__cause__
 
 
-def _inspect(artifact: Artifact) -> Inspection:
+def _survey(artifact: Artifact, links: bool) -> Inspection:
     counts: Counter[ContentKind] = Counter()
     sizes: Counter[ContentKind] = Counter()
     libraries: list[InspectedLibrary] = []
     notices: list[str] = []
     cubins: dict[str, Share] = {}
     kinds: dict[str, ContentKind] = {}
+    stamps: list[str] = []
     installed = 0
 
     def wants(member: Member, head: bytes) -> bool:
         kind = kinds[member.name] = content_kind(member.name, head)
+        if is_stamp(member.name):
+            stamps.append(member.name)
         if kind is ContentKind.CUBIN:
             cubins.update(added_shares(cubins, {cubin_label(member.name, head): Share(1, member.size)}))
         return kind in _LOOK_INSIDE
@@ -124,7 +139,7 @@ def _inspect(artifact: Artifact) -> Inspection:
             continue
         installed += member.size
         kind = kinds.pop(member.name, ContentKind.OTHER)
-        code = None if source is None else _read(kind, member, source, notices)
+        code = None if source is None else _read(kind, member, source, notices, links)
         if code is not None:
             libraries.append(InspectedLibrary(member.name, member.size, member.stored, code))
         elif kind is not ContentKind.CUBIN:
@@ -143,14 +158,27 @@ def _inspect(artifact: Artifact) -> Inspection:
         libraries=tuple(libraries),
         cubins=cubins,
         other={kind: Content(counts[kind], sizes[kind]) for kind in ContentKind if counts[kind]},
+        stamps=tuple(_stamps(artifact, stamps, notices)),
         notices=tuple(notices),
     )
 
 
-def _read(kind: ContentKind, member: Member, source: Source, notices: list[str]) -> DeviceCode | None:
+def _stamps(artifact: Artifact, names: list[str], notices: list[str]) -> Iterator[Stamp]:
+    for name in names:
+        try:
+            yield read_stamp(name, artifact.read(name))
+        except WheelslimError as error:
+            notices.append(f"{name} is not understood: {error}")
+
+
+def _read(
+    kind: ContentKind, member: Member, source: Source, notices: list[str], links: bool
+) -> DeviceCode | None:
     """Read one member; None, and a notice, where it does not parse."""
     try:
-        return read_device_code(source) if kind is ContentKind.LIBRARY else read_loose_fatbin(source)
+        if kind is ContentKind.FATBIN:
+            return read_loose_fatbin(source)
+        return read_device_code(source, links=links)
     except (ElfFormatError, FatbinFormatError) as error:
         notices.append(f"{member.name} is not understood: {error}")
         return None

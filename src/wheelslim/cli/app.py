@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from wheelslim.cli.check import check
+from wheelslim.cli.env import env
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.prune import prune
 from wheelslim.errors import ExitCode, WheelslimError
@@ -40,7 +42,9 @@ def _common(
 
 
 app.command("inspect")(inspect)
+app.command("check")(check)
 app.command("prune")(prune)
+app.command("env")(env)
 
 
 def main() -> None:
