@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from wheelslim.elf.reader import is_elf64
 from wheelslim.errors import ElfFormatError, TargetNeverSupportedError
 from wheelslim.plan import Planner, Request
+from wheelslim.proof.library import LibraryProof, verify_library
 from wheelslim.report.model import LibraryReport
 from wheelslim.selection import Coverage
 from wheelslim.slim import LibraryOptions, slim_library
-from wheelslim.verify import LibraryProof, verify_library
 from wheelslim.version import VERSION
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from wheelslim.plan import Planner, Request
 from wheelslim.slim import Method, slim_library
 from wheelslim.source import Source
 from wheelslim.targets import parse_targets
-from wheelslim.verify import verify_library
+from wheelslim.proof.library import verify_library
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,90 +1,33 @@
-"""The promises, proved on two libraries. Shares no code with what plans and writes the slimmed one.
-
-Only the readers are common: ``library``, ``elf.reader`` and ``fatbin.reader``.
-"""
+"""The host part of two libraries: the same bytes at the same addresses, but for what must differ."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.layout import DYN, EHDR, PHDR, SHDR, SectionType, SegmentType
 from wheelslim.errors import Place, VerifyError
 from wheelslim.fatbin.layout import DEVICE_SECTIONS
-from wheelslim.image import AddressRange, check_loads, compare_images
-from wheelslim.library import read_library
-from wheelslim.selection import choose
+from wheelslim.proof.image import AddressRange, check_loads, compare_images
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from wheelslim.architecture import ComputeCapability
     from wheelslim.elf.model import ElfFile, Section
-    from wheelslim.fatbin.model import Container, Entry
-    from wheelslim.library import DeviceSection, Library
+    from wheelslim.library import DeviceSection
+    from wheelslim.proof.side import Side
     from wheelslim.source import Source
 
 _WORD = 8
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryProof:
-    """What was compared: containers, (container, device) pairs, kept entries, host bytes in bytes."""
-
-    containers: int
-    choices: int
-    entries: int
-    host_bytes: int
-
-    def __add__(self, other: LibraryProof) -> LibraryProof:
-        """Sum the counts."""
-        return LibraryProof(
-            self.containers + other.containers,
-            self.choices + other.choices,
-            self.entries + other.entries,
-            self.host_bytes + other.host_bytes,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One of the two files."""
-
-    source: Source
-    library: Library
-
-    @property
-    def elf(self) -> ElfFile:
-        return self.library.elf
-
-
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """A container with its virtual address and the source that its offsets count in."""
-
-    container: Container
-    address: int
-    source: Source
-    section: str
-
-
-def verify_library(original: Source, slimmed: Source, devices: Sequence[ComputeCapability]) -> LibraryProof:
-    """Prove that each device runs the same device code from both, and that the host part is the same.
+def prove_host(before: Side, after: Side) -> int:
+    """Prove that host code and data are the same where a process sees them; returns the bytes compared.
 
     Raises:
-        VerifyError: the first promise that does not hold, with its place in the slimmed file.
-        ElfFormatError: one of the two is no well-formed ELF file.
+        VerifyError: the first difference, with its place in the slimmed file.
     """
-    before = _Side(original, read_library(original))
-    after = _Side(slimmed, read_library(slimmed))
-    _check_related(before.elf, after.elf)
     check_loads(after.elf)
-    pairs = list(_paired(before, after))
-    entries = choices = 0
-    for old, new in pairs:
-        entries += _compare_entries(old, new)
-        choices += _compare_choices(old, new, devices)
     moved = _compare_sections(before, after)
     exempt = [
         *_header_ranges(before),
@@ -96,119 +39,12 @@ def verify_library(original: Source, slimmed: Source, devices: Sequence[ComputeC
         AddressRange(part.section.sh_addr, part.section.sh_addr + part.section.sh_size)
         for part in before.library.device
     ]
-    host = compare_images((original, before.elf), (slimmed, after.elf), exempt, device)
+    host = compare_images((before.source, before.elf), (after.source, after.elf), exempt, device)
     _compare_segments(before.elf, after.elf)
-    return LibraryProof(len(pairs), choices, entries, host)
+    return host
 
 
-def _check_related(before: ElfFile, after: ElfFile) -> None:
-    for name in ("e_type", "e_machine", "e_flags", "e_entry"):
-        old, new = getattr(before.header, name), getattr(after.header, name)
-        if old != new:
-            raise VerifyError(
-                f"the files are unrelated: {name} differs", expected=f"{old:#x}", found=f"{new:#x}"
-            )
-    if before.header.e_ident != after.header.e_ident:
-        raise VerifyError("the files are unrelated: e_ident differs")
-
-
-def _containers(side: _Side) -> dict[int, _Placed]:
-    placed = {}
-    for part in side.library.device:
-        source = side.source.part(part.section.sh_offset, part.section.sh_size)
-        for container in part.tiling.containers:
-            address = part.address(container)
-            placed[address] = _Placed(container, address, source, part.section.name)
-    return placed
-
-
-def _paired(before: _Side, after: _Side) -> Iterator[tuple[_Placed, _Placed]]:
-    """Pair containers by the wrapper that names them, and the others by their address."""
-    old_by_address, new_by_address = _containers(before), _containers(after)
-    old_wrappers, new_wrappers = before.library.wrappers, after.library.wrappers
-    for old, new in zip_longest(old_wrappers, new_wrappers):
-        if old is None or new is None or (old.address, old.version) != (new.address, new.version):
-            raise VerifyError(
-                "the wrappers differ",
-                expected="the end"
-                if old is None
-                else f"a wrapper of version {old.version} at {old.address:#x}",
-                found="the end" if new is None else f"one of version {new.version} at {new.address:#x}",
-            )
-    named_old = {wrapper.target for wrapper in old_wrappers}
-    named_new = {wrapper.target for wrapper in new_wrappers}
-    partner: dict[int, int] = {}
-    for old, new in zip(old_wrappers, new_wrappers, strict=True):
-        if partner.setdefault(old.target, new.target) != new.target:
-            raise VerifyError(f"wrappers of one container at {old.target:#x} now name different ones")
-    partner.update((address, address) for address in old_by_address if address not in named_old)
-    for old_address, new_address in sorted(partner.items()):
-        if old_address not in old_by_address:
-            continue  # A wrapper of a section that is not understood: it is compared as host bytes.
-        if new_address not in new_by_address:
-            raise VerifyError(
-                f"the container that lay at {old_address:#x} is gone",
-                expected=f"a container at address {new_address:#x}",
-                found="none",
-            )
-        yield old_by_address[old_address], new_by_address[new_address]
-    strangers = set(new_by_address) - set(partner.values())
-    if strangers:
-        raise VerifyError(f"a container at {min(strangers):#x} has no counterpart in the original")
-    order_old = [address for address in old_by_address if address in named_old]
-    order_new = [address for address in new_by_address if address in named_new]
-    if [partner[address] for address in order_old] != order_new:
-        raise VerifyError("the containers are in another order")
-
-
-def _compare_entries(old: _Placed, new: _Placed) -> int:
-    """Every entry of the slimmed container is one of the original's, byte for byte and in order."""
-    candidates = iter(old.container.entries)
-    for entry in new.container.entries:
-        for candidate in candidates:
-            if _same_header(candidate, entry) and _same_bytes(old, candidate, new, entry):
-                break
-        else:
-            raise VerifyError(
-                f"an entry for {entry.label} is none of the original's entries",
-                place=Place(section=new.section, offset=entry.offset),
-                hint=f"The container lay at address {old.address:#x} before",
-            )
-    return len(new.container.entries)
-
-
-def _same_header(old: Entry, new: Entry) -> bool:
-    return old._replace(offset=0) == new._replace(offset=0)
-
-
-def _same_bytes(old: _Placed, old_entry: Entry, new: _Placed, new_entry: Entry) -> bool:
-    pairs = zip(
-        old.source.blocks(old_entry.offset, old_entry.size),
-        new.source.blocks(new_entry.offset, new_entry.size),
-        strict=True,
-    )
-    return all(one == other for one, other in pairs)
-
-
-def _compare_choices(old: _Placed, new: _Placed, devices: Sequence[ComputeCapability]) -> int:
-    """Each device chooses the same entries, ties included; their bytes are compared already."""
-    for device in devices:
-        was = choose(old.container.entries, device)
-        now = choose(new.container.entries, device)
-        wanted = [old.container.entries[index]._replace(offset=0) for index in was.entries]
-        found = [new.container.entries[index]._replace(offset=0) for index in now.entries]
-        if wanted != found:
-            raise VerifyError(
-                f"sm_{device.number} no longer runs what it ran before",
-                place=Place(section=new.section, offset=new.container.offset),
-                expected=was.text,
-                found=now.text,
-                hint=f"The container lay at address {old.address:#x} before",
-            )
-    return len(devices)
-
-
-def _compare_sections(before: _Side, after: _Side) -> list[AddressRange]:
+def _compare_sections(before: Side, after: Side) -> list[AddressRange]:
     """Compare section by section; returns the address ranges whose sections moved (compared here)."""
     moved = []
     taken: set[int] = set()
@@ -265,7 +101,7 @@ def _compare_content(old_source: Source, old: Section, new_source: Source, new: 
         position += len(one)
 
 
-def _header_ranges(side: _Side) -> Iterator[AddressRange]:
+def _header_ranges(side: Side) -> Iterator[AddressRange]:
     """Where headers lie in memory: they describe the file and differ by design.
 
     The program header table may grow up to the first section that has not moved.
@@ -286,7 +122,7 @@ def _header_ranges(side: _Side) -> Iterator[AddressRange]:
                 yield AddressRange(low + shift, high + shift)
 
 
-def _wrapper_ranges(before: _Side, after: _Side) -> Iterator[AddressRange]:
+def _wrapper_ranges(before: Side, after: Side) -> Iterator[AddressRange]:
     """The words that name a container: the relocation's addend and the word itself, where it did."""
     new_parts = {address: part for part in after.library.device for address in part.wrapped}
     new_target = {wrapper.address: wrapper.target for wrapper in after.library.wrappers}
@@ -300,7 +136,7 @@ def _wrapper_ranges(before: _Side, after: _Side) -> Iterator[AddressRange]:
             yield _slot_range(before, after, reference.slot, reference.target, target)
 
 
-def _addend_range(side: _Side, offset: int | None) -> Iterator[AddressRange]:
+def _addend_range(side: Side, offset: int | None) -> Iterator[AddressRange]:
     if offset is None:
         return
     for load in side.elf.loads:
@@ -309,7 +145,7 @@ def _addend_range(side: _Side, offset: int | None) -> Iterator[AddressRange]:
             yield AddressRange(address, address + _WORD)
 
 
-def _slot_range(before: _Side, after: _Side, slot: int, old_target: int, new_target: int) -> AddressRange:
+def _slot_range(before: Side, after: Side, slot: int, old_target: int, new_target: int) -> AddressRange:
     old_offset, new_offset = before.elf.offset_of(slot, _WORD), after.elf.offset_of(slot, _WORD)
     if old_offset is None or new_offset is None:
         raise VerifyError(f"the wrapper's word at {slot:#x} is not in the file")
@@ -324,7 +160,7 @@ def _slot_range(before: _Side, after: _Side, slot: int, old_target: int, new_tar
     return AddressRange(slot, slot + _WORD)
 
 
-def _dynamic_ranges(before: _Side, after: _Side) -> Iterator[AddressRange]:
+def _dynamic_ranges(before: Side, after: Side) -> Iterator[AddressRange]:
     """Dynamic tags may differ only where they name a section that moved (its content is compared)."""
     places = {s.sh_addr: s for s in before.elf.sections if s.is_alloc and s.sh_type != SectionType.NOBITS}
     new_places = {s.sh_addr: s for s in after.elf.sections if s.is_alloc and s.sh_type != SectionType.NOBITS}

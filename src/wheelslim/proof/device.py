@@ -1,0 +1,147 @@
+"""The device code of two libraries: each device runs the same bytes from both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from wheelslim.errors import Place, VerifyError
+from wheelslim.selection import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelslim.architecture import ComputeCapability
+    from wheelslim.fatbin.model import Container, Entry
+    from wheelslim.proof.side import Side
+    from wheelslim.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProof:
+    """What was compared: containers, (container, device) pairs, kept entries."""
+
+    containers: int
+    choices: int
+    entries: int
+
+
+def prove_device(before: Side, after: Side, devices: Sequence[ComputeCapability]) -> DeviceProof:
+    """Prove that every entry is one of the original's, and that each device chooses the same ones.
+
+    Raises:
+        VerifyError: the first promise that does not hold, with its place in the slimmed file.
+    """
+    pairs = list(_paired(before, after))
+    entries = choices = 0
+    for old, new in pairs:
+        entries += _compare_entries(old, new)
+        choices += _compare_choices(old, new, devices)
+    return DeviceProof(len(pairs), choices, entries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A container with its virtual address and the source that its offsets count in."""
+
+    container: Container
+    address: int
+    source: Source
+    section: str
+
+
+def _containers(side: Side) -> dict[int, _Placed]:
+    placed = {}
+    for part in side.library.device:
+        source = side.source.part(part.section.sh_offset, part.section.sh_size)
+        for container in part.tiling.containers:
+            address = part.address(container)
+            placed[address] = _Placed(container, address, source, part.section.name)
+    return placed
+
+
+def _paired(before: Side, after: Side) -> Iterator[tuple[_Placed, _Placed]]:
+    """Pair containers by the wrapper that names them, and the others by their address."""
+    old_by_address, new_by_address = _containers(before), _containers(after)
+    old_wrappers, new_wrappers = before.library.wrappers, after.library.wrappers
+    for old, new in zip_longest(old_wrappers, new_wrappers):
+        if old is None or new is None or (old.address, old.version) != (new.address, new.version):
+            raise VerifyError(
+                "the wrappers differ",
+                expected="the end"
+                if old is None
+                else f"a wrapper of version {old.version} at {old.address:#x}",
+                found="the end" if new is None else f"one of version {new.version} at {new.address:#x}",
+            )
+    named_old = {wrapper.target for wrapper in old_wrappers}
+    named_new = {wrapper.target for wrapper in new_wrappers}
+    partner: dict[int, int] = {}
+    for old, new in zip(old_wrappers, new_wrappers, strict=True):
+        if partner.setdefault(old.target, new.target) != new.target:
+            raise VerifyError(f"wrappers of one container at {old.target:#x} now name different ones")
+    partner.update((address, address) for address in old_by_address if address not in named_old)
+    for old_address, new_address in sorted(partner.items()):
+        if old_address not in old_by_address:
+            continue  # A wrapper of a section that is not understood: it is compared as host bytes.
+        if new_address not in new_by_address:
+            raise VerifyError(
+                f"the container that lay at {old_address:#x} is gone",
+                expected=f"a container at address {new_address:#x}",
+                found="none",
+            )
+        yield old_by_address[old_address], new_by_address[new_address]
+    strangers = set(new_by_address) - set(partner.values())
+    if strangers:
+        raise VerifyError(f"a container at {min(strangers):#x} has no counterpart in the original")
+    order_old = [address for address in old_by_address if address in named_old]
+    order_new = [address for address in new_by_address if address in named_new]
+    if [partner[address] for address in order_old] != order_new:
+        raise VerifyError("the containers are in another order")
+
+
+def _compare_entries(old: _Placed, new: _Placed) -> int:
+    """Every entry of the slimmed container is one of the original's, byte for byte and in order."""
+    candidates = iter(old.container.entries)
+    for entry in new.container.entries:
+        for candidate in candidates:
+            if _same_header(candidate, entry) and _same_bytes(old, candidate, new, entry):
+                break
+        else:
+            raise VerifyError(
+                f"an entry for {entry.label} is none of the original's entries",
+                place=Place(section=new.section, offset=entry.offset),
+                hint=f"The container lay at address {old.address:#x} before",
+            )
+    return len(new.container.entries)
+
+
+def _same_header(old: Entry, new: Entry) -> bool:
+    return old._replace(offset=0) == new._replace(offset=0)
+
+
+def _same_bytes(old: _Placed, old_entry: Entry, new: _Placed, new_entry: Entry) -> bool:
+    pairs = zip(
+        old.source.blocks(old_entry.offset, old_entry.size),
+        new.source.blocks(new_entry.offset, new_entry.size),
+        strict=True,
+    )
+    return all(one == other for one, other in pairs)
+
+
+def _compare_choices(old: _Placed, new: _Placed, devices: Sequence[ComputeCapability]) -> int:
+    """Each device chooses the same entries, ties included; their bytes are compared already."""
+    for device in devices:
+        was = choose(old.container.entries, device)
+        now = choose(new.container.entries, device)
+        wanted = [old.container.entries[index]._replace(offset=0) for index in was.entries]
+        found = [new.container.entries[index]._replace(offset=0) for index in now.entries]
+        if wanted != found:
+            raise VerifyError(
+                f"sm_{device.number} no longer runs what it ran before",
+                place=Place(section=new.section, offset=new.container.offset),
+                expected=was.text,
+                found=now.text,
+                hint=f"The container lay at address {old.address:#x} before",
+            )
+    return len(devices)
