@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help demo test test-real check format fuzz docs constraints clean
+.PHONY: help demo test test-real test-real-all check format fuzz docs constraints clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -41,7 +41,11 @@ test: .venv/dev ## every test that needs no download
 	$(BIN)/python -m pytest -m 'not real and not gpu' $(TEST_ARGS)
 
 test-real: .venv/dev ## tests on wheels from PyPI, kept in $WHEELSLIM_TEST_CACHE
-	$(BIN)/python tests/real/fetch.py torchvision cupy-cuda13x bitsandbytes
+	$(BIN)/python tests/real/fetch.py small
+	$(BIN)/python tests/real/environments.py small
+	$(BIN)/python -m pytest -m 'real and not slow' $(TEST_ARGS)
+
+test-real-all: .venv/dev ## the large wheels, too: those that are in the cache (fetch.py all: 6 GiB)
 	$(BIN)/python -m pytest -m real $(TEST_ARGS)
 
 check: .venv/dev ## lint, format and types

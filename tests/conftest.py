@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from corpus.recipes import BY_NAME
 from judges import cuobjdump as cuobjdump_judge
 from judges.loader import Loader

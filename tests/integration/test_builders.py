@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from builders import fatbin
 from builders.library import CudaLibrary, Embedded
 from builders.linked import ONE_SEGMENT, LinkedLibrary

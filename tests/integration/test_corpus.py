@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+
 from corpus.recipes import PARTS, RECIPES, Recipe
 from judges import readelf
 

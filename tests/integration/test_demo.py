@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from judges import installers, readelf
 
 if TYPE_CHECKING:

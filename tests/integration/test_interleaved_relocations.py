@@ -6,17 +6,17 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
-from builders import fatbin
-from builders.library import CudaLibrary
 from elftools.elf.elffile import ELFFile
 
+from builders import fatbin
+from builders.library import CudaLibrary
 from wheelslim.architecture import ComputeCapability
 from wheelslim.pieces import stream
 from wheelslim.plan import Planner, Request
+from wheelslim.proof.library import verify_library
 from wheelslim.slim import Method, slim_library
 from wheelslim.source import Source
 from wheelslim.targets import parse_targets
-from wheelslim.proof.library import verify_library
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders.wheel import Member, Wheel
 from judges import installers
 

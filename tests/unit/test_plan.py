@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import fatbin as make
-from builders import strategies
-from builders.sources import source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import fatbin as make
+from builders import strategies
+from builders.sources import source_of
 from wheelslim.fatbin.reader import read_container
 from wheelslim.plan import ContainerPlan, Planner, PtxPolicy, Reason, Request
 from wheelslim.selection import Coverage, choose

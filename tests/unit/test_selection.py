@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import fatbin as make
-from builders.sources import source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import fatbin as make
+from builders.sources import source_of
 from wheelslim.architecture import Architecture, ComputeCapability
 from wheelslim.fatbin.reader import read_container
 from wheelslim.selection import Coverage, also_safe, choose, runs_cubin, runs_ptx
