@@ -8,51 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelslim.archive.artifact import ArtifactKind, MemberType
-from wheelslim.archive.deflate import Compression
+from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.opener import open_artifact
 from wheelslim.archive.output import atomic_output
-from wheelslim.archive.single_file import rewrite_file
 from wheelslim.archive.storage import storage_errors
-from wheelslim.archive.wheel import WheelArtifact
-from wheelslim.archive.wheel_rewrite import WheelOptions, rewrite_wheel
+from wheelslim.edition import PruneOptions, edition_of
 from wheelslim.errors import UsageError, WheelslimError
-from wheelslim.output_name import slim_build_tag
 from wheelslim.report.model import PruneReport
 from wheelslim.rewriter import RewriteResult
-from wheelslim.slim import LibraryOptions
 from wheelslim.slim_rewriter import SlimRewriter
 from wheelslim.source import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from wheelslim.archive.artifact import Artifact
-    from wheelslim.plan import Request
 
-
-@dataclass(frozen=True)
-class PruneOptions:
-    """How to prune; ``request`` says for which targets.
-
-    ``scratch_dir`` is the output's directory unless given; ``jobs`` the number of cores.
-    """
-
-    request: Request
-    library: LibraryOptions = field(default_factory=LibraryOptions)
-    output_dir: Path = Path("slim")
-    force: bool = False
-    dry_run: bool = False
-    verify: bool = True
-    build_tag: bool = True
-    compression: Compression = Compression.DEFAULT
-    check_input: bool = False
-    jobs: int | None = None
-    scratch_dir: Path | None = None
+__all__ = ["PruneOptions", "prune"]
 
 
 class _NothingToPruneError(Exception):
@@ -76,75 +51,28 @@ def prune(path: Path, options: PruneOptions, progress: Callable[[int], None] | N
 def _prune_open(
     artifact: Artifact, options: PruneOptions, progress: Callable[[int], None] | None
 ) -> PruneReport:
-    if artifact.kind is ArtifactKind.TREE:
-        raise UsageError("this is a directory", hint="wheelslim env slims directories in place")
+    edition = edition_of(artifact, options)
     rewriter = SlimRewriter(options.request, options.library, options.verify)
     if options.dry_run:
         result = _plan_only(artifact, rewriter)
         rewriter.check_supported()
         return _report(artifact, options, rewriter, result, None)
-    final = options.output_dir / output_name(artifact, options)
+    final = options.output_dir / edition.name
     if final.resolve() == artifact.path.resolve():
         raise UsageError("the output would replace the input", hint="Give another --output-dir")
     try:
         with atomic_output(final, options.force) as temporary, ThreadPoolExecutor(1) as hashing:
             rewriter.source_sha256 = hashing.submit(_sha256, artifact.path).result
-            result = _rewrite(artifact, temporary, rewriter, options, progress)
+            result = edition.write(temporary, rewriter, progress)
             rewriter.check_supported()
             if not result.changed and not result.dropped and not options.force:
                 raise _NothingToPruneError
             if options.verify:
-                _verify_container(artifact, temporary, result)
+                edition.check(temporary, result)
     except _NothingToPruneError:
         rewriter.notices.append("nothing to prune: no output was written (--force writes one)")
         return _report(artifact, options, rewriter, result, None)
     return _report(artifact, options, rewriter, result, final)
-
-
-def output_name(artifact: Artifact, options: PruneOptions) -> str:
-    """Return the file name of the result: a wheel says its targets in the build tag."""
-    if isinstance(artifact, WheelArtifact):
-        if not options.build_tag:
-            return str(artifact.name)
-        slimmed = artifact.has(artifact.stamp_name)
-        return str(artifact.name.with_build(slim_build_tag(artifact.name.build, options.request, slimmed)))
-    return artifact.path.name
-
-
-def _rewrite(
-    artifact: Artifact,
-    temporary: Path,
-    rewriter: SlimRewriter,
-    options: PruneOptions,
-    progress: Callable[[int], None] | None,
-) -> RewriteResult:
-    if isinstance(artifact, WheelArtifact):
-        tag = None
-        if options.build_tag:
-            slimmed = artifact.has(artifact.stamp_name)
-            tag = slim_build_tag(artifact.name.build, options.request, slimmed)
-        chosen = WheelOptions(
-            build_tag=tag,
-            compression=options.compression,
-            scratch_dir=options.scratch_dir,
-            check_input=options.check_input,
-            confirm=options.verify,
-            progress=progress,
-        )
-        if options.jobs is not None:
-            chosen = replace(chosen, jobs=options.jobs)
-        return rewrite_wheel(artifact, temporary, rewriter, chosen)
-    if artifact.kind is ArtifactKind.FILE:
-        return rewrite_file(artifact.path, temporary, rewriter)
-    raise UsageError("this kind of artifact cannot be pruned", found=artifact.kind.value)
-
-
-def _verify_container(artifact: Artifact, temporary: Path, result: RewriteResult) -> None:
-    if isinstance(artifact, WheelArtifact):
-        from wheelslim.archive.wheel_check import verify_wheel_container
-
-        changed = {change.name for change in result.changed}
-        verify_wheel_container(artifact, temporary, changed, set(result.dropped), {artifact.stamp_name})
 
 
 def _plan_only(artifact: Artifact, rewriter: SlimRewriter) -> RewriteResult:

@@ -20,6 +20,13 @@ class Ptx(str, Enum):
     NONE = "none"
 
 
+class CondaFormat(str, Enum):
+    """Values of ``--format``; those of ``ArtifactKind``."""
+
+    CONDA = "conda"
+    TAR_BZ2 = "tar.bz2"
+
+
 class CompressionLevel(str, Enum):
     """Values of ``--compression``."""
 

@@ -13,6 +13,7 @@ import typer
 from wheelslim.cli.options import (
     Arch,
     CompressionLevel,
+    CondaFormat,
     DryRun,
     Exact,
     Force,
@@ -48,6 +49,16 @@ def prune(
     check_input: Annotated[
         bool, typer.Option("--check-input", help="Read and check members that do not change, too.")
     ] = False,
+    conda_format: Annotated[
+        CondaFormat | None, typer.Option("--format", help="Convert a conda package.", show_default=False)
+    ] = None,
+    compression_level: Annotated[
+        int | None,
+        typer.Option(min=1, max=22, help="zstd level of a conda package; default: 19.", show_default=False),
+    ] = None,
+    build_suffix: Annotated[
+        str | None, typer.Option(help="Add to the build string of a conda package.", show_default=False)
+    ] = None,
     jobs: Jobs = None,
     scratch_dir: ScratchDir = None,
     as_json: Json = False,
@@ -55,6 +66,7 @@ def prune(
     verbose: Verbose = False,
 ) -> None:
     """Keep the device code that the targets load, and write slimmed copies."""
+    from wheelslim.archive.artifact import ArtifactKind
     from wheelslim.archive.deflate import Compression
     from wheelslim.pipeline import PruneOptions
     from wheelslim.pipeline import prune as prune_artifact
@@ -69,6 +81,9 @@ def prune(
         verify=verify,
         build_tag=build_tag,
         compression=Compression(compression.value),
+        conda_format=None if conda_format is None else ArtifactKind(conda_format.value),
+        compression_level=compression_level,
+        build_suffix=build_suffix,
         check_input=check_input,
         jobs=jobs,
         scratch_dir=scratch_dir,
