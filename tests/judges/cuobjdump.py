@@ -16,6 +16,7 @@ from pathlib import Path
 from judges.programs import run
 
 _LISTED = re.compile(r"^(ELF|PTX) file +\d+: .*\.\d+\.(sm_\w+)\.(?:cubin|ptx)$", re.MULTILINE)
+_FATAL = re.compile(r"^cuobjdump fatal +: (.*?)(?: in '.*')?$", re.MULTILINE)
 _NOTHING = "does not contain device code"
 
 
@@ -34,6 +35,15 @@ class Cuobjdump:
         for kind, word in _LISTED.findall(self._run("-lelf", "-lptx", "-all", str(path))):
             found[word if kind == "ELF" else word.replace("sm", "compute")] += 1
         return found
+
+    def order(self, path: Path) -> list[tuple[str, str]]:
+        """List ``("ELF", "sm_90a")`` and ``("PTX", "sm_90a")`` as they come: ``.nv_fatbin`` first."""
+        return _LISTED.findall(self._run("-lelf", "-lptx", "-all", str(path)))
+
+    def complaint(self, path: Path) -> str:
+        """What makes it give up on a file, without the file's name; empty where nothing does."""
+        found = _FATAL.search(run([str(self.program), "-lelf", "-all", str(path)]).stderr)
+        return found[1] if found else ""
 
     def cubins(self, path: Path) -> Counter[tuple[str, str]]:
         """Extract all; count (word, SHA-256) of each cubin and PTX, decompressed."""
