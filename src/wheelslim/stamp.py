@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from dataclasses import dataclass
 
 from wheelslim.errors import ArchiveError, Place
@@ -20,6 +21,12 @@ class Stamp:
     ptx: str = "auto"
     exact: bool = False
     dropped: tuple[str, ...] = ()
+
+    @property
+    def dropped_members(self) -> tuple[str, ...]:
+        """What was left out, as paths of the artifact: the stamp's own count from its distribution's root."""
+        root = posixpath.dirname(posixpath.dirname(self.member))
+        return tuple(posixpath.join(root, name) for name in self.dropped)
 
 
 def is_stamp(name: str) -> bool:

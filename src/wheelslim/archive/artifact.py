@@ -39,6 +39,8 @@ class Member:
     ``name`` is the POSIX path inside the artifact, ``size`` the uncompressed bytes, ``stored`` the
     bytes it takes in the artifact's file (0 where members share one stream), ``mode`` the
     permission bits or None where the artifact does not say, ``link_target`` what a link names.
+    ``facts`` is what else an archive stores about the member (dates, owners), only to be compared
+    within one kind of archive.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Member:
     type: MemberType = MemberType.FILE
     mode: int | None = None
     link_target: str | None = None
+    facts: tuple[object, ...] = ()
 
 
 class Artifact(Protocol):

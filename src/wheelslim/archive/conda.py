@@ -14,6 +14,7 @@ from wheelslim.archive.conda_container import Component, Container, read_contain
 from wheelslim.archive.conda_name import INDEX_JSON, CondaName
 from wheelslim.archive.scratch import Scratch, ScratchFile
 from wheelslim.archive.storage import storage_errors
+from wheelslim.archive.tar_header import BLOCK_SIZE
 from wheelslim.archive.tar_names import TarNames
 from wheelslim.errors import ArchiveError, Place, StorageError, WheelslimError
 from wheelslim.rewriter import HEAD_SIZE
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 INFO = "info/"
 STAMP = "info/wheelslim.json"
 MAX_METADATA = 64 << 20
+_OWNER, _TIME, _NAMES = slice(108, 124), slice(136, 148), slice(265, 329)
+"""Where a ustar header holds uid and gid, mtime, and the names of user and group (POSIX.1-1988)."""
 
 
 class CondaArtifact:
@@ -209,6 +212,11 @@ def member_of(header: TarHeader) -> Member:
         type=header.type,
         mode=header.mode,
         link_target=header.link_target,
+        facts=(
+            header.raw[-BLOCK_SIZE:][_OWNER],
+            header.raw[-BLOCK_SIZE:][_TIME],
+            header.raw[-BLOCK_SIZE:][_NAMES],
+        ),
     )
 
 

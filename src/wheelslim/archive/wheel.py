@@ -220,4 +220,5 @@ def member_of(entry: ZipEntry) -> Member:
         stored=entry.compressed_size,
         type=member_type(entry),
         mode=None if mode is None else stat.S_IMODE(mode),
+        facts=(entry.date, entry.time, entry.internal_attributes, entry.comment),
     )

@@ -12,6 +12,7 @@ from wheelslim.cli.check import check
 from wheelslim.cli.env import env
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.prune import prune
+from wheelslim.cli.verify import verify
 from wheelslim.errors import ExitCode, WheelslimError
 from wheelslim.version import VERSION
 
@@ -43,6 +44,7 @@ def _common(
 
 app.command("inspect")(inspect)
 app.command("check")(check)
+app.command("verify")(verify)
 app.command("prune")(prune)
 app.command("env")(env)
 

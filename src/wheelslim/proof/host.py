@@ -128,9 +128,9 @@ def _wrapper_ranges(before: Side, after: Side) -> Iterator[AddressRange]:
     new_target = {wrapper.address: wrapper.target for wrapper in after.library.wrappers}
     for part in before.library.device:
         for reference in part.wrapped.values():
-            target = new_target[reference.slot - _WORD]
-            new_part: DeviceSection | None = new_parts.get(target)
-            if new_part is None or new_part.wrapped[target].slot != reference.slot:
+            target = new_target.get(reference.slot - _WORD)
+            new_part: DeviceSection | None = None if target is None else new_parts.get(target)
+            if target is None or new_part is None or new_part.wrapped[target].slot != reference.slot:
                 raise VerifyError(f"the relocation at {reference.slot:#x} no longer names a container alone")
             yield from _addend_range(before, reference.addend_offset)
             yield _slot_range(before, after, reference.slot, reference.target, target)

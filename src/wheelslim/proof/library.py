@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from wheelslim.source import Source
 
 
+_CODE = ".text"
+"""Nothing that slims a library changes the size or address of its code."""
+
+
 @dataclass(frozen=True, slots=True)
 class LibraryProof:
     """What was compared: containers, (container, device) pairs, kept entries, host bytes in bytes."""
@@ -64,3 +68,12 @@ def check_related(before: ElfFile, after: ElfFile) -> None:
             )
     if before.header.e_ident != after.header.e_ident:
         raise VerifyError("the files are unrelated: e_ident differs")
+    text, new_text = before.section(_CODE), after.section(_CODE)
+    if text is not None and new_text is not None:
+        old, new = (text.sh_addr, text.sh_size), (new_text.sh_addr, new_text.sh_size)
+        if old != new:
+            raise VerifyError(
+                "the files are unrelated: their code has another size or address",
+                expected=f"{text.sh_size} bytes at {text.sh_addr:#x}",
+                found=f"{new_text.sh_size} bytes at {new_text.sh_addr:#x}",
+            )
