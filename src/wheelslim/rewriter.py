@@ -17,13 +17,18 @@ HEAD_SIZE = 64
 
 @dataclass(frozen=True)
 class ChangedMember:
-    """A member whose bytes changed: sizes in bytes, SHA-256 as lower-case hex."""
+    """A member whose bytes changed: sizes in bytes, SHA-256 as lower-case hex.
+
+    ``read_back_at`` is the offset in the written artifact of the bytes that were read back and had
+    this size and hash; None where they were not.
+    """
 
     name: str
     size_before: int
     size_after: int
     sha256_before: str
     sha256_after: str
+    read_back_at: int | None = None
 
 
 @dataclass(frozen=True)

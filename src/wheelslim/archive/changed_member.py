@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.deflate import BLOCK, Deflated, deflate, store
+from wheelslim.archive.growing import GrowingRange
 from wheelslim.archive.inflate import crc32, inflate, wrong_crc
 from wheelslim.archive.inflated import Inflated, fill_scratch
 from wheelslim.archive.record import check_member, new_hash
@@ -16,7 +17,6 @@ from wheelslim.archive.zip_writer import NewMember
 from wheelslim.errors import ArchiveError, Place, VerifyError, WheelslimError
 from wheelslim.pieces import stream, total_size
 from wheelslim.rewriter import ChangedMember
-from wheelslim.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +31,16 @@ if TYPE_CHECKING:
     from wheelslim.archive.zip_writer import ZipWriter
     from wheelslim.pieces import Piece
     from wheelslim.rewriter import Rewriter
+    from wheelslim.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadBack:
+    """A member as the file holds it now."""
+
+    inflated: Inflated
+    crc: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,42 +72,62 @@ class MemberWriter:
         """Write ``pieces`` in place of ``entry``, whose row in RECORD is ``row``.
 
         The future is done when the original proved to be what RECORD says and the result was read
-        back and confirmed; ``release`` is called then, also on failure.
+        back, which goes on right behind the writing, and confirmed; ``release`` is called then,
+        also on failure.
         """
         original_hash = self.workers.deflate.submit(self._check_original, entry, row, original)
         size = total_size(pieces)
-        blocks = self._reported(stream(pieces, original.source, BLOCK), entry.compressed_size, size)
-        done, offset = self.add(NewMember.instead_of(entry), size, blocks)
-        if done.size != size:
-            raise ArchiveError(
-                "the new content has another size than planned",
-                place=Place(member=entry.name),
-                expected=f"{size} bytes",
-                found=f"{done.size} bytes",
-            )
+        written = GrowingRange(self.fd)
+        back = self.workers.behind.submit(self._read_back, entry, written, size) if self.confirm else None
+        try:
+            blocks = self._reported(stream(pieces, original.source, BLOCK), entry.compressed_size, size)
+            done = self.add(NewMember.instead_of(entry), size, blocks, written)
+        except BaseException:
+            written.end(failed=True)
+            raise
+        written.end()
 
         def settle() -> ChangedMember:
             try:
+                if back is not None:
+                    self._confirm(entry, original.source, back.result(), done, rewriter)
                 sha256_before = original_hash.result()
-                if self.confirm:
-                    written = Source(self.fd, offset, done.compressed_size)
-                    self._confirm(entry, original.source, written, done, rewriter)
             finally:
                 release(original)
-            return ChangedMember(entry.name, entry.size, done.size, sha256_before, done.sha256)
+            start = written.start if back is not None else None
+            return ChangedMember(entry.name, entry.size, done.size, sha256_before, done.sha256, start)
 
         return done, self.workers.behind.submit(settle)
 
-    def add(self, member: NewMember, size: int, blocks: Iterable[bytes]) -> tuple[Deflated, int]:
-        """Write ``blocks`` of ``size`` bytes in all; returns what went through and its offset."""
+    def add(
+        self, member: NewMember, size: int, blocks: Iterable[bytes], written: GrowingRange | None = None
+    ) -> Deflated:
+        """Write ``blocks`` of ``size`` bytes in all, telling ``written`` of every step.
 
-        def fill(write: Callable[[bytes], None]) -> Deflated:
+        Raises:
+            ArchiveError: the blocks have another size in all.
+        """
+
+        def fill(write: Callable[[bytes], int]) -> Deflated:
+            def write_on(data: bytes) -> None:
+                offset = write(data)
+                if written is not None:
+                    written.grew(offset, len(data))
+
             if member.method == Method.STORED:
-                return store(blocks, write)
+                return store(blocks, write_on)
             pool, ahead = self.workers.deflate, self.workers.jobs + 1
-            return deflate(blocks, write, self.compression, pool, ahead)
+            return deflate(blocks, write_on, self.compression, pool, ahead)
 
-        return self.writer.add(member, size, fill)
+        done = self.writer.add(member, size, fill)
+        if done.size != size:
+            raise ArchiveError(
+                "the new content has another size than planned",
+                place=Place(member=member.name),
+                expected=f"{size} bytes",
+                found=f"{done.size} bytes",
+            )
+        return done
 
     def _reported(self, blocks: Iterable[bytes], stored: int, size: int) -> Iterator[bytes]:
         """Yield ``blocks`` and report progress, ``stored`` bytes by the time ``size`` have passed."""
@@ -127,36 +157,45 @@ class MemberWriter:
         check_member(row, (other or sha256).digest(), original.source.size)
         return sha256.hexdigest()
 
-    def _confirm(
-        self,
-        entry: ZipEntry,
-        original: Source,
-        written: Source,
-        done: Deflated,
-        rewriter: Rewriter,
-    ) -> None:
-        back: Inflated | None = None
+    def _read_back(self, entry: ZipEntry, written: GrowingRange, size: int) -> _ReadBack:
+        """Inflate what is written into scratch, right behind the writer, and hash it."""
+        sha256 = hashlib.sha256()
+        update = crc32()
+        crc = 0
+
+        def hashed(blocks: Iterable[bytes]) -> Iterator[bytes]:
+            nonlocal crc
+            for block in self.workers.checked(blocks):
+                sha256.update(block)
+                crc = update(block, crc)
+                yield block
+
         try:
-            if entry.method == Method.DEFLATED:
-                back = self._read_back(entry, written, done)
-                written = back.source
-            rewriter.confirm(entry.name, original, written)
+            with storage_errors(self.destination):
+                blocks = written.blocks()
+                if entry.method == Method.DEFLATED:
+                    blocks = inflate(blocks, size, Place())
+                inflated = fill_scratch(hashed(blocks), self.scratch)
+        except ArchiveError as error:
+            raise self._unreadable(entry, error.what) from error
+        return _ReadBack(inflated, crc, sha256.hexdigest())
+
+    def _confirm(
+        self, entry: ZipEntry, original: Source, back: _ReadBack, done: Deflated, rewriter: Rewriter
+    ) -> None:
+        try:
+            if (back.inflated.source.size, back.crc, back.sha256) != (done.size, done.crc, done.sha256):
+                raise self._unreadable(entry, "other bytes than were written")
+            rewriter.confirm(entry.name, original, back.inflated.source)
         except WheelslimError as error:
             raise error.at(artifact=str(self.destination), member=entry.name) from error.__cause__
         finally:
-            if back is not None:
-                back.release()
+            back.inflated.release()
 
-    def _read_back(self, entry: ZipEntry, written: Source, done: Deflated) -> Inflated:
-        place = Place(member=entry.name)
-        try:
-            with storage_errors(self.destination):
-                blocks = inflate(written, done.size, place)
-                return fill_scratch(self.workers.checked(blocks), self.scratch)
-        except ArchiveError as error:
-            raise VerifyError(
-                "the written member does not read back",
-                place=place,
-                found=error.what,
-                hint="This is a fault of wheelslim or of the disk: please report it",
-            ) from error
+    def _unreadable(self, entry: ZipEntry, found: str) -> VerifyError:
+        return VerifyError(
+            "the written member does not read back",
+            place=Place(artifact=str(self.destination), member=entry.name),
+            found=found,
+            hint="This is a fault of wheelslim or of the disk: please report it",
+        )

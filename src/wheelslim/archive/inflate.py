@@ -15,12 +15,13 @@ from wheelslim.archive.zip_reader import Window
 from wheelslim.errors import ArchiveError, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from wheelslim.archive.zip_reader import ZipArchive, ZipEntry
-    from wheelslim.source import Source
 
 _READ = 1 << 17
+"""Compressed bytes per step."""
+
 _STEP = 1 << 18
 _HEAD_INPUT = 1 << 10
 _PACK_AGAIN = "Download it again, or pack it again: it is damaged"
@@ -100,7 +101,7 @@ def crc32() -> Callable[[bytes, int], int]:
     return zlib_ng.crc32
 
 
-def inflate(compressed: Source, size: int, place: Place) -> Iterator[bytes]:
+def inflate(compressed: Iterable[bytes], size: int, place: Place) -> Iterator[bytes]:
     """Yield the ``size`` bytes that ``compressed`` inflates to, in steps of at most 256 KiB.
 
     Raises:
@@ -109,12 +110,10 @@ def inflate(compressed: Source, size: int, place: Place) -> Iterator[bytes]:
     make, error_type = _inflater()
     inflater = make()
     left = size
-    taken = 0
     try:
-        for data in compressed.blocks(block=_READ):
+        for data in compressed:
             if inflater.eof:
-                break
-            taken += len(data)
+                raise _leftover(place)
             block = inflater.decompress(data, _STEP)
             while True:
                 left -= len(block)
@@ -135,8 +134,12 @@ def inflate(compressed: Source, size: int, place: Place) -> Iterator[bytes]:
         raise _wrong_size(place, size, f"{size - left} bytes")
     if not inflater.eof:
         raise ArchiveError("the compressed data are cut off", place=place, hint=_PACK_AGAIN)
-    if inflater.unused_data or taken < compressed.size:
-        raise ArchiveError("bytes follow the end of the compressed data", place=place, hint=_PACK_AGAIN)
+    if inflater.unused_data:
+        raise _leftover(place)
+
+
+def _leftover(place: Place) -> ArchiveError:
+    return ArchiveError("bytes follow the end of the compressed data", place=place, hint=_PACK_AGAIN)
 
 
 def _wrong_size(place: Place, size: int, found: str) -> ArchiveError:
@@ -160,7 +163,8 @@ def member_blocks(archive: ZipArchive, entry: ZipEntry) -> Iterator[bytes]:
     update = crc32()
     crc = 0
     deflated = entry.method == Method.DEFLATED
-    for block in inflate(compressed, entry.size, place) if deflated else compressed.blocks():
+    blocks = inflate(compressed.blocks(block=_READ), entry.size, place) if deflated else compressed.blocks()
+    for block in blocks:
         crc = update(block, crc)
         yield block
     if crc != entry.crc:
@@ -200,7 +204,8 @@ def heads(archive: ZipArchive, entries: list[ZipEntry], size: int) -> Iterator[b
         head = head_of(window.read(entry.data_offset, min(_HEAD_INPUT, entry.compressed_size)), entry, size)
         if head is None:
             head = b""
-            for block in inflate(archive.compressed(entry), entry.size, Place(member=entry.name)):
+            data = archive.compressed(entry).blocks(block=_READ)
+            for block in inflate(data, entry.size, Place(member=entry.name)):
                 head += block
                 if len(head) >= size:
                     break

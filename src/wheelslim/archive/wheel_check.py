@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import os
+import struct
 import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -20,24 +21,36 @@ from wheelslim.errors import Place, VerifyError
 from wheelslim.source import BLOCK, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
+    from collections.abc import Iterable, Iterator, Set
     from pathlib import Path
 
     from wheelslim.archive.wheel import WheelArtifact
     from wheelslim.archive.zip_reader import ZipEntry
+    from wheelslim.rewriter import ChangedMember
 
-_LOCAL_FIXED = 30
+_LOCAL = struct.Struct("<4s2x2H4x3I2H")
+"""Signature, flags, method, CRC, compressed size, size, and lengths of name and extra fields."""
+
+_WIDE = 0xFFFFFFFF
 _REPORT = "This is a fault of wheelslim or of the disk: please report it; the output was not kept"
 
 
 def verify_wheel_container(
-    original: WheelArtifact, written: Path, changed: Set[str], dropped: Set[str], added: Set[str]
+    original: WheelArtifact,
+    written: Path,
+    changed: Set[str],
+    dropped: Set[str],
+    added: Set[str],
+    *,
+    read_back: Iterable[ChangedMember] = (),
 ) -> None:
     """Check the wheel ``written`` against ``original``.
 
     ``changed`` are members with new content; ``dropped`` are gone; ``added`` are new, or replaced
     whole. RECORD and WHEEL may differ as far as these demand. All else has to be the same: order,
-    dates, attributes, and every byte of the unchanged members.
+    dates, attributes, and every byte of the unchanged members. What is known of those in
+    ``read_back``, which were read from ``written`` already, is compared with RECORD and the headers
+    instead of inflating them again.
 
     Raises:
         VerifyError: something else differs, or a rewritten member does not match its CRC or RECORD.
@@ -48,7 +61,8 @@ def verify_wheel_container(
             if archive.fp is None:  # closed; cannot be, but the types allow it
                 raise zipfile.BadZipFile
             source = Source.of_file(archive.fp.fileno())
-            check = _Check(original, archive, source, set(dropped), set(added))
+            known = {one.name: one for one in read_back if one.read_back_at is not None}
+            check = _Check(original, archive, source, dropped=set(dropped), added=set(added), known=known)
             check.directory(set(changed))
             with ThreadPoolExecutor(min(2, os.cpu_count() or 1), "verify") as pool:
                 same = pool.submit(check.unchanged_bytes)
@@ -68,14 +82,17 @@ class _Check:
         original: WheelArtifact,
         archive: zipfile.ZipFile,
         source: Source,
+        *,
         dropped: set[str],
         added: set[str],
+        known: dict[str, ChangedMember],
     ) -> None:
         self._original = original
         self._archive = archive
         self._source = source
         self._dropped = dropped
         self._added = added
+        self._known = known
         self._infos = {info.filename: info for info in archive.infolist()}
         self._rewritten: set[str] = set()
 
@@ -159,22 +176,41 @@ class _Check:
         for name in sorted(self._rewritten):
             if name == original.record_name:
                 continue
-            digest = hashlib.sha256()
-            size = 0
-            for block in self._content(name):
-                digest.update(block)
-                size += len(block)
-            hashed = "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
-            if rows[name][1].startswith("sha256="):
+            sha256, size = self._identity(name)
+            hashed = "sha256=" + base64.urlsafe_b64encode(sha256).decode().rstrip("=")
+            if rows[name][1].startswith("sha256="):  # WHEEL, where it kept its row, may have another.
                 _same("the row of a rewritten member in RECORD", name, [name, hashed, str(size)], rows[name])
+
+    def _identity(self, name: str) -> tuple[bytes, int]:
+        """Return the SHA-256 and the size of a rewritten member."""
+        known = self._known.get(name)
+        if known is not None:
+            info = self._infos[name]
+            _same("a member's place", name, known.read_back_at, self._data_start(info))
+            _same("a member's size", name, known.size_after, info.file_size)
+            return bytes.fromhex(known.sha256_after), known.size_after
+        digest = hashlib.sha256()
+        size = 0
+        for block in self._content(name):
+            digest.update(block)
+            size += len(block)
+        return digest.digest(), size
+
+    def _data_start(self, info: zipfile.ZipInfo) -> int:
+        """Return where a member's data begin; its local header has to agree with the directory."""
+        header = self._source.read(info.header_offset, _LOCAL.size)
+        signature, flags, method, crc, compressed, size, names, extra = _LOCAL.unpack(header)
+        expected = (b"PK\x03\x04", info.flag_bits, info.compress_type, info.CRC)
+        _same("a local header", info.filename, expected, (signature, flags, method, crc))
+        if _WIDE not in (compressed, size):
+            sizes = (info.compress_size, info.file_size)
+            _same("a local header's sizes", info.filename, sizes, (compressed, size))
+        return info.header_offset + _LOCAL.size + int(names) + int(extra)
 
     def _content(self, name: str) -> Iterator[bytes]:
         """Yield a member's content, checked against its sizes and CRC."""
         info = self._infos[name]
-        header = self._source.read(info.header_offset, _LOCAL_FIXED)
-        names = int.from_bytes(header[26:28], "little")
-        start = info.header_offset + _LOCAL_FIXED + names + int.from_bytes(header[28:30], "little")
-        _same("a local header", name, b"PK\x03\x04", header[:4])
+        start = self._data_start(info)
         crc = size = 0
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         deflated = info.compress_type == zipfile.ZIP_DEFLATED

@@ -128,7 +128,7 @@ class _Run:
         self._options = options
         self._scratch = scratch
         self._workers = workers
-        self._record: Record = artifact.record()
+        self._record: Record
         self._rows: dict[str, RecordEntry] = {}
         self._settled: list[Future[ChangedMember]] = []
         self._checks: list[Future[None]] = []
@@ -160,6 +160,7 @@ class _Run:
         candidates = self._find_candidates(members)
         self._prefetch = Prefetch(candidates, self._prepare, self._workers.ahead, _ORIGINALS)
         self._prefetch.start()
+        self._record = artifact.record()
         for entry in members:
             candidate = self._prefetch.result(entry.name) if entry.name in candidates else None
             if candidate is not None:
@@ -249,7 +250,7 @@ class _Run:
         self._progress(entry.compressed_size)
 
     def _add(self, member: NewMember, data: bytes) -> None:
-        done, _ = self._member_writer.add(member, len(data), [data])
+        done = self._member_writer.add(member, len(data), [data])
         self._rows[member.name] = RecordEntry.of_sha256(member.name, done.sha256, done.size)
 
     def _copy(self, entry: ZipEntry) -> None:

@@ -104,11 +104,11 @@ class ZipWriter:
         self._run_start = self._run_end
 
     def add(
-        self, member: NewMember, size: int, fill: Callable[[Callable[[bytes], None]], Deflated]
-    ) -> tuple[Deflated, int]:
+        self, member: NewMember, size: int, fill: Callable[[Callable[[bytes], int]], Deflated]
+    ) -> Deflated:
         """Write a member of ``size`` bytes whose data ``fill`` hands to the function it is given.
 
-        Returns what went through, and the offset of the data in the file.
+        That function returns the offset in the file at which it wrote. Returns what went through.
 
         Raises:
             OSError: the operating system refuses.
@@ -122,9 +122,11 @@ class ZipWriter:
         header_size = LOCAL.size + len(member.raw_name) + len(extra) + (20 if wide else 0)
         self._position += header_size
 
-        def write(data: bytes) -> None:
-            write_at(self._fd, data, self._position)
+        def write(data: bytes) -> int:
+            offset = self._position
+            write_at(self._fd, data, offset)
             self._position += len(data)
+            return offset
 
         done = fill(write)
         needed = _needed(like.needed, member.method, wide)
@@ -146,7 +148,7 @@ class ZipWriter:
             like.external_attributes, like.extra, like.comment, header_offset,
         )  # fmt: skip
         self._records[member.name] = (record, header_offset)
-        return done, header_offset + header_size
+        return done
 
     def wait(self) -> None:
         """Wait until all copies are done, and raise what went wrong in one."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders.rewriters import MARK, CuttingRewriter
 from builders.wheel import Member, Wheel
-
 from wheelslim.archive.wheel import WheelArtifact
 from wheelslim.archive.wheel_check import verify_wheel_container
 from wheelslim.archive.wheel_rewrite import WheelOptions, rewrite_wheel
 from wheelslim.errors import VerifyError
+from wheelslim.rewriter import ChangedMember
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,13 +49,47 @@ def written(original: Path, tmp_path: Path) -> Path:
     return target
 
 
-def check(original: Path, written: Path) -> None:
+def check(original: Path, written: Path, read_back: tuple[ChangedMember, ...] = ()) -> None:
     with WheelArtifact(original) as artifact:
-        verify_wheel_container(artifact, written, {LIBRARY}, set(), {STAMP})
+        verify_wheel_container(artifact, written, {LIBRARY}, set(), {STAMP}, read_back=read_back)
 
 
 def test_a_true_copy_passes(original: Path, written: Path) -> None:
     check(original, written)
+
+
+def known(written: Path) -> ChangedMember:
+    """What reading the library back would have given."""
+    data = bytearray(written.read_bytes())
+    with zipfile.ZipFile(written) as archive:
+        content = archive.read(LIBRARY)
+        start = data_start(data, archive.getinfo(LIBRARY))
+    return ChangedMember(LIBRARY, 1, len(content), "", hashlib.sha256(content).hexdigest(), start)
+
+
+def test_what_was_read_back_is_compared_with_the_headers_and_record(original: Path, written: Path) -> None:
+    true = known(written)
+    check(original, written, (true,))
+    for wrong, match in (
+        (replace(true, read_back_at=(true.read_back_at or 0) + 1), "place"),
+        (replace(true, size_after=true.size_after + 1), "size"),
+        (replace(true, sha256_after="00" * 32), "row of a rewritten member"),
+    ):
+        with pytest.raises(VerifyError, match=match):
+            check(original, written, (wrong,))
+
+
+@pytest.mark.parametrize("offset", [6, 8, 14, 18, 22])
+def test_a_local_header_that_differs_is_found(offset: int, original: Path, written: Path) -> None:
+    true = known(written)
+
+    def change(data: bytearray, archive: zipfile.ZipFile) -> None:
+        data[archive.getinfo(LIBRARY).header_offset + offset] ^= 4
+
+    patch(written, change)
+    for read_back in ((), (true,)):
+        with pytest.raises(VerifyError, match="local header"):
+            check(original, written, read_back)
 
 
 def patch(path: Path, change: Callable[[bytearray, zipfile.ZipFile], None]) -> None:

@@ -13,9 +13,9 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders.rewriters import MARK, CuttingRewriter, expected
 from builders.wheel import Member, Wheel, record_hash
-
 from wheelslim.archive import deflate, inflate, scratch
 from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.deflate import Compression
@@ -74,7 +74,15 @@ def run(
         )
         result = rewrite_wheel(artifact, target, rewriter or CuttingRewriter(), options)
         changed = {one.name for one in result.changed}
-        verify_wheel_container(artifact, target, changed, set(result.dropped), {artifact.stamp_name})
+        for read_back in ((), result.changed):
+            verify_wheel_container(
+                artifact,
+                target,
+                changed,
+                set(result.dropped),
+                {artifact.stamp_name},
+                read_back=read_back,
+            )
     return result
 
 

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from builders.zip_bytes import RawMember, zip_bytes
 
+from builders.zip_bytes import RawMember, zip_bytes
 from wheelslim.archive.deflate import Compression, Deflated, deflate, store
 from wheelslim.archive.inflate import member_blocks
 from wheelslim.archive.zip_directory import DirectoryRecord
@@ -44,8 +44,8 @@ def open_zip(path: Path) -> ZipArchive:
 
 def filler(
     data: bytes, method: int, pool: ThreadPoolExecutor
-) -> Callable[[Callable[[bytes], None]], Deflated]:
-    def fill(write: Callable[[bytes], None]) -> Deflated:
+) -> Callable[[Callable[[bytes], int]], Deflated]:
+    def fill(write: Callable[[bytes], int]) -> Deflated:
         if method == Method.STORED:
             return store([data], write)
         return deflate([data], write, Compression.DEFAULT, pool, 2)
