@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from wheelslim.archive.artifact import ArtifactKind
 from wheelslim.archive.deflate import Compression
 from wheelslim.errors import UsageError
+from wheelslim.groups.rules import DropRequest
 from wheelslim.output_name import slim_build_tag
 from wheelslim.slim import LibraryOptions
 
@@ -36,6 +37,7 @@ class PruneOptions:
 
     request: Request
     library: LibraryOptions = field(default_factory=LibraryOptions)
+    drop: DropRequest = field(default_factory=DropRequest)
     output_dir: Path = Path("slim")
     force: bool = False
     dry_run: bool = False

@@ -16,6 +16,7 @@ from wheelslim.archive.output import atomic_output
 from wheelslim.archive.storage import storage_errors
 from wheelslim.edition import PruneOptions, edition_of
 from wheelslim.errors import UsageError, WheelslimError
+from wheelslim.groups.plan import plan_drops
 from wheelslim.report.model import PruneReport
 from wheelslim.rewriter import RewriteResult
 from wheelslim.slim_rewriter import SlimRewriter
@@ -52,7 +53,9 @@ def _prune_open(
     artifact: Artifact, options: PruneOptions, progress: Callable[[int], None] | None
 ) -> PruneReport:
     edition = edition_of(artifact, options)
-    rewriter = SlimRewriter(options.request, options.library, options.verify)
+    drops = plan_drops(artifact, options.drop)
+    rewriter = SlimRewriter(options.request, options.library, options.verify, dropped=drops.names)
+    rewriter.notices.extend(drops.notices)
     if options.dry_run:
         result = _plan_only(artifact, rewriter)
         rewriter.check_supported()
@@ -77,15 +80,20 @@ def _prune_open(
 
 def _plan_only(artifact: Artifact, rewriter: SlimRewriter) -> RewriteResult:
     """Plan every library and write nothing."""
-    before = saved = 0
+    before = after = 0
+    dropped = []
     for member, source in artifact.walk(
         lambda member, head: member.type is MemberType.FILE and rewriter.wants(member.name, member.size, head)
     ):
         before += member.size
+        if rewriter.drops(member.name):
+            dropped.append(member.name)
+            continue
+        after += member.size
         if source is not None and rewriter.plan(member.name, source) is not None:
             account = rewriter.reports[member.name].account
-            saved += account.size_before - account.size_after
-    return RewriteResult((), (), before, before - saved)
+            after += account.size_after - account.size_before
+    return RewriteResult((), tuple(dropped), before, after)
 
 
 def _report(

@@ -16,7 +16,7 @@ from wheelslim.slim import LibraryOptions, slim_library
 from wheelslim.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from wheelslim.pieces import Piece
     from wheelslim.rewriter import RewriteResult
@@ -36,6 +36,7 @@ class SlimRewriter:
     options: LibraryOptions = field(default_factory=LibraryOptions)
     verify: bool = True
     source_sha256: Callable[[], str] | None = None
+    dropped: Collection[str] = ()
     reports: dict[str, LibraryReport] = field(default_factory=dict)
     proofs: dict[str, LibraryProof] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
@@ -45,8 +46,8 @@ class SlimRewriter:
         self._planner = Planner(self.request)
 
     def drops(self, name: str) -> bool:
-        """Carry every member through."""
-        return False
+        """Leave out what the file groups named (``groups.plan``)."""
+        return name in self.dropped
 
     def wants(self, name: str, size: int, head: bytes) -> bool:
         """Look into 64-bit ELF files."""

@@ -30,9 +30,11 @@ def interleaved(library: Path) -> bytes:
     with library.open("rb") as file:
         elf = ELFFile(file)
         rela = elf.get_section_by_name(".rela.dyn")
+        assert rela is not None
         ranges = []
         for name in (".nv_fatbin", "__nv_relfatbin"):
             section = elf.get_section_by_name(name)
+            assert section is not None
             ranges.append(range(section["sh_addr"], section["sh_addr"] + section["sh_size"]))
         offset, size = rela["sh_offset"], rela["sh_size"]
     entries = list(RELA.iter_unpack(data[offset : offset + size]))

@@ -36,7 +36,7 @@ def wheelslim(*words: str | Path, cwd: Path | None = None) -> subprocess.Complet
 @pytest.fixture
 def wheel(corpus: Callable[[str], Path], tmp_path: Path) -> Path:
     library = corpus("many_containers").read_bytes()
-    files = {
+    files: dict[str, Member | bytes] = {
         "cuda_demo/__init__.py": b"",
         "cuda_demo/data.bin": Member(bytes(range(256)) * 40, stored=True),
         LIBRARY: Member(library, mode=0o755),

@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Arrows point down: a module imports from its own layer or from lower ones.
 LAYERS = ["ground", "middle", "top", "cli"]
 GROUND = {"errors", "source", "pieces", "rewriter", "architecture"}
-TOP = {"__init__", "__main__", "pipeline"}
+TOP = {"__init__", "pipeline"}
 SEPARATE = {"archive", "elf", "fatbin"}
 PURE = {"selection", "plan"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "tools", "misc"}
@@ -38,7 +38,7 @@ RUNS_CODE = {"pickle", "marshal", "runpy", "importlib", "imp", "shelve", "code"}
 
 
 def layer(part: str) -> str:
-    if part == "cli":
+    if part in {"cli", "__main__"}:
         return "cli"
     if part in TOP:
         return "top"

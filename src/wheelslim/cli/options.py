@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from wheelslim.groups.rules import DropRequest
     from wheelslim.plan import Request
+    from wheelslim.slim import LibraryOptions
 
 
 class Ptx(str, Enum):
@@ -33,6 +35,13 @@ class CompressionLevel(str, Enum):
     FAST = "fast"
     DEFAULT = "default"
     MAX = "max"
+
+
+class Strip(str, Enum):
+    """Values of ``--strip``; the bare option means all."""
+
+    ALL = "all"
+    DEBUG = "debug"
 
 
 Arch = Annotated[
@@ -61,6 +70,64 @@ ScratchDir = Annotated[
         "--scratch-dir", help="For inflated libraries; default: beside the output.", show_default=False
     ),
 ]
+
+
+StripOption = Annotated[
+    Strip | None,
+    typer.Option(
+        "--strip", help="Remove symbols and debug sections; =debug keeps .symtab.", show_default=False
+    ),
+]
+Drop = Annotated[
+    str, typer.Option("--drop", help="File groups to leave out, comma-separated.", show_default=False)
+]
+DropGlob = Annotated[
+    list[str] | None,
+    typer.Option("--drop-glob", help="Leave out files that match; ** spans folders.", show_default=False),
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile", help="inference: strip, and drop what a service does not need.", show_default=False
+    ),
+]
+
+
+def with_strip_word(words: list[str]) -> list[str]:
+    """Write a bare ``--strip`` as ``--strip=all``, and ``--strip debug`` as ``--strip=debug``."""
+    values = {value.value for value in Strip}
+    result: list[str] = []
+    for word in words:
+        if result and result[-1] == "--strip":
+            result[-1] = f"--strip={word}" if word in values else "--strip=all"
+            if word in values:
+                continue
+        result.append(word)
+    if result and result[-1] == "--strip":
+        result[-1] = "--strip=all"
+    return result
+
+
+def make_drops(drop: str, globs: list[str] | None, profile: str | None) -> DropRequest:
+    """Parse what is to be left out.
+
+    Raises:
+        UsageError: a group or a profile is unknown.
+    """
+    from wheelslim.groups.rules import make_drop_request
+
+    return make_drop_request(drop, tuple(globs or ()), profile)
+
+
+def make_library_options(strip: Strip | None, profile: str | None) -> LibraryOptions:
+    """Join the options about libraries; a profile may strip."""
+    from wheelslim.elf.strip import StripMode
+    from wheelslim.groups.rules import load_rules
+    from wheelslim.slim import LibraryOptions
+
+    if strip is None and profile is not None and load_rules().profiles[profile].strip:
+        strip = Strip.ALL
+    return LibraryOptions(strip=StripMode.NONE if strip is None else StripMode(strip.value))
 
 
 def make_request(arch: list[str], ptx: Ptx, exact: bool) -> Request:

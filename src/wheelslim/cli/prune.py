@@ -14,19 +14,26 @@ from wheelslim.cli.options import (
     Arch,
     CompressionLevel,
     CondaFormat,
+    Drop,
+    DropGlob,
     DryRun,
     Exact,
     Force,
     Jobs,
     Json,
     OutputDir,
+    ProfileOption,
     Ptx,
     PtxOption,
     Quiet,
     ScratchDir,
+    StripOption,
     Verbose,
+    make_drops,
+    make_library_options,
     make_request,
 )
+from wheelslim.cli.page_file import Html, check_one_page, write_page
 from wheelslim.cli.progress import progress_bar
 from wheelslim.errors import ExitCode, WheelslimError
 
@@ -49,6 +56,10 @@ def prune(
     check_input: Annotated[
         bool, typer.Option("--check-input", help="Read and check members that do not change, too.")
     ] = False,
+    strip: StripOption = None,
+    drop: Drop = "",
+    drop_glob: DropGlob = None,
+    profile: ProfileOption = None,
     conda_format: Annotated[
         CondaFormat | None, typer.Option("--format", help="Convert a conda package.", show_default=False)
     ] = None,
@@ -61,6 +72,7 @@ def prune(
     ] = None,
     jobs: Jobs = None,
     scratch_dir: ScratchDir = None,
+    html: Html = None,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -71,10 +83,14 @@ def prune(
     from wheelslim.pipeline import PruneOptions
     from wheelslim.pipeline import prune as prune_artifact
     from wheelslim.report.json import prune_json
+    from wheelslim.report.prune_page import prune_page
     from wheelslim.report.text import render_prune_text
 
+    check_one_page(html, artifacts)
     options = PruneOptions(
         request=make_request(arch, ptx, exact),
+        drop=make_drops(drop, drop_glob, profile),
+        library=make_library_options(strip, profile),
         output_dir=output_dir,
         force=force,
         dry_run=dry_run,
@@ -100,6 +116,8 @@ def prune(
             worst = max(worst, error.exit_code)
             continue
         reports.append(report)
+        if html is not None:
+            write_page(html, prune_page(report))
         if not as_json and not quiet:
             width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
             color = sys.stdout.isatty()

@@ -1,0 +1,1 @@
+"""File groups that can be left out besides device code, such as headers and static libraries."""
