@@ -11,6 +11,7 @@ import typer
 from wheelslim.cli.check import check
 from wheelslim.cli.env import env
 from wheelslim.cli.inspect import inspect
+from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
 from wheelslim.cli.verify import verify
 from wheelslim.errors import ExitCode, WheelslimError
@@ -52,7 +53,7 @@ app.command("env")(env)
 def main() -> None:
     """Run the command line."""
     try:
-        app()
+        app(with_strip_word(sys.argv[1:]))
     except WheelslimError as error:
         typer.echo(f"wheelslim: {error}", err=True)
         sys.exit(error.exit_code)
