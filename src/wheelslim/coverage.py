@@ -121,9 +121,14 @@ def check(
         UsageError: no target is a device.
         WheelslimError: whatever is wrong with the artifact, with its place.
     """
-    devices = devices_of(targets)
-    inspection = survey(path, links=True)
-    patterns = tuple(ignore)
+    return check_inspection(survey(path, links=True), devices_of(targets), strict=strict, ignore=ignore)
+
+
+def check_inspection(
+    inspection: Inspection, devices: Iterable[Target], *, strict: bool = False, ignore: Iterable[str] = ()
+) -> Check:
+    """Do what ``check`` does with an inspection that knows the results of device links."""
+    devices, patterns = tuple(devices), tuple(ignore)
     return Check(
         artifact=inspection.artifact,
         targets=tuple(device.name for device in devices),

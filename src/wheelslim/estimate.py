@@ -83,8 +83,9 @@ def _stored(library: InspectedLibrary, dropped: int, compressed: int, whole: flo
         return float(dropped)
     all_compressed = sum(sum(group.compressed) for group in library.code.groups)
     rest = library.size - all_compressed
-    ratio = max(0.0, library.stored - _DEFLATED_CODE * all_compressed) / rest if rest else 0.0
-    return _DEFLATED_CODE * compressed + min(ratio, 1.0) * (dropped - compressed)
+    dense = min(_DEFLATED_CODE, library.stored / all_compressed) if all_compressed else 0.0
+    loose = max(0.0, library.stored - dense * all_compressed) / rest if rest else 0.0
+    return dense * compressed + loose * (dropped - compressed)
 
 
 def likely_targets(inspection: Inspection) -> tuple[Target, ...]:

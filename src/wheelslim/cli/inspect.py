@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wheelslim.cli.console import console_color, console_width, echo_json, echo_text
-from wheelslim.cli.options import Json, Verbose, make_request
+from wheelslim.cli.options import Json, Ptx, Verbose, make_request
+from wheelslim.cli.page_file import Html, check_one_page, write_page
 from wheelslim.errors import ExitCode, WheelslimError
 
 if TYPE_CHECKING:
     from wheelslim.estimate import Estimate
     from wheelslim.inspection import Inspection
+    from wheelslim.plan import Request
+    from wheelslim.report.page import Page
 
 
 class By(str, Enum):
@@ -40,24 +43,30 @@ def inspect(
         ),
     ] = None,
     by: Annotated[By, typer.Option("--by", help="What a row stands for.")] = By.LIBRARY,
+    html: Html = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Show what is inside: sizes by library, section and architecture, and what a target would save."""
-    from wheelslim.inspection import inspect as inspect_artifact
+    from wheelslim.estimate import estimate
+    from wheelslim.inspection import survey
     from wheelslim.report.inspection_json import inspection_json
     from wheelslim.report.inspection_text import Grouping, render_inspection_text
 
+    check_one_page(html, artifacts)
     worst = ExitCode.DONE
     values = []
     for path in artifacts:
         try:
-            inspection = inspect_artifact(path)
+            inspection = survey(path, links=html is not None)
         except WheelslimError as error:
             typer.echo(f"wheelslim: {error}", err=True)
             worst = max(worst, error.exit_code)
             continue
-        estimates = _estimates(inspection, arch)
+        requests = _requests(inspection, arch)
+        estimates = [estimate(inspection, request) for request in requests]
+        if html is not None:
+            write_page(html, _page(inspection, estimates, requests, pruned=bool(arch)))
         if as_json:
             values.append(inspection_json(inspection, estimates))
             continue
@@ -77,11 +86,21 @@ def inspect(
         raise typer.Exit(worst)
 
 
-def _estimates(inspection: Inspection, arch: list[str] | None) -> list[Estimate]:
-    from wheelslim.cli.options import Ptx
-    from wheelslim.estimate import estimate, likely_targets
+def _requests(inspection: Inspection, arch: list[str] | None) -> list[Request]:
+    """One request for the devices named, or one for each that the artifact has code for."""
+    from wheelslim.estimate import likely_targets
     from wheelslim.plan import Request
 
     if arch:
-        return [estimate(inspection, make_request(arch, Ptx.AUTO, exact=False))]
-    return [estimate(inspection, Request((target,))) for target in likely_targets(inspection)]
+        return [make_request(arch, Ptx.AUTO, exact=False)]
+    return [Request((target,)) for target in likely_targets(inspection)]
+
+
+def _page(
+    inspection: Inspection, estimates: list[Estimate], requests: list[Request], *, pruned: bool
+) -> Page:
+    from wheelslim.coverage import check_inspection
+    from wheelslim.report.inspection_page import inspection_page
+
+    check = check_inspection(inspection, [device for request in requests for device in request.devices])
+    return inspection_page(inspection, estimates, check, requests[0] if pruned else None)

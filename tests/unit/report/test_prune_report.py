@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 from judges.schemas import assert_valid
-
 from wheelslim.report.json import prune_json
 from wheelslim.report.model import LibraryReport, PruneReport
 from wheelslim.report.text import render_prune_text
