@@ -1,0 +1,1 @@
+"""Kernels by name: which ones a container holds, and which containers go for that."""
