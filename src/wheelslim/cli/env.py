@@ -1,0 +1,100 @@
+"""``wheelslim env``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wheelslim.cli.options import (
+    Arch,
+    Drop,
+    DropGlob,
+    DryRun,
+    Exact,
+    Jobs,
+    Json,
+    ProfileOption,
+    Ptx,
+    PtxOption,
+    Quiet,
+    StripOption,
+    Verbose,
+    make_drops,
+    make_library_options,
+    make_request,
+)
+from wheelslim.cli.page_file import Html, write_page
+from wheelslim.cli.progress import progress_bar
+
+_STOPPED = 130
+
+
+def env(
+    arch: Arch,
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A virtual environment, site-packages, a conda prefix or any directory; "
+            "default: the environment that runs wheelslim.",
+            show_default=False,
+        ),
+    ] = None,
+    ptx: PtxOption = Ptx.AUTO,
+    exact: Exact = False,
+    package: Annotated[
+        list[str] | None,
+        typer.Option("--package", "-p", help="Only this package (torch, 'nvidia-*'); may be repeated."),
+    ] = None,
+    dry_run: DryRun = False,
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Prove each result.")] = True,
+    strip: StripOption = None,
+    drop: Drop = "",
+    drop_glob: DropGlob = None,
+    profile: ProfileOption = None,
+    jobs: Jobs = None,
+    html: Html = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Slim an installed environment, or any directory tree, in place."""
+    from wheelslim.environment.default import default_root
+    from wheelslim.environment.story import EnvironmentOptions, slim_tree
+    from wheelslim.report.environment_json import environment_json
+    from wheelslim.report.environment_text import render_environment_text
+    from wheelslim.report.prune_page import prune_page
+
+    root = path or default_root()
+    options = EnvironmentOptions(
+        request=make_request(arch, ptx, exact),
+        library=make_library_options(strip, profile),
+        drop=make_drops(drop, drop_glob, profile),
+        packages=tuple(package or ()),
+        dry_run=dry_run,
+        verify=verify,
+        jobs=jobs,
+    )
+    try:
+        with progress_bar(root.name, 0, quiet or as_json) as advance:
+            report = slim_tree(root, options, advance)
+    except KeyboardInterrupt:
+        typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
+        raise typer.Exit(_STOPPED) from None
+    for one in report.passed_over:
+        typer.echo(f"wheelslim: passed over: {one.reason}", err=True)
+    if html is not None:
+        write_page(html, prune_page(report.prune))
+    if as_json:
+        typer.echo(json.dumps(environment_json(report), indent=2))
+    elif not quiet:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        typer.echo(
+            render_environment_text(report, width, verbose=verbose, color=sys.stdout.isatty()), nl=False
+        )
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)

@@ -1,0 +1,1 @@
+"""Installed environments and other directory trees, slimmed where they lie."""
