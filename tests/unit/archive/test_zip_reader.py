@@ -8,10 +8,10 @@ import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
-from builders.zip_bytes import WIDE, RawMember, zip_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders.zip_bytes import WIDE, RawMember, zip_bytes
 from wheelslim.archive.inflate import heads, member_blocks
 from wheelslim.archive.zip_reader import ZipArchive, read_zip
 from wheelslim.errors import ArchiveError, WheelslimError
