@@ -86,7 +86,8 @@ def env(
         typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
         raise typer.Exit(_STOPPED) from None
     for one in report.passed_over:
-        typer.echo(f"wheelslim: passed over: {one.reason}", err=True)
+        where = "" if one.path in one.reason else f"{one.path}: "
+        typer.echo(f"wheelslim: passed over: {where}{one.reason}", err=True)
     if html is not None:
         write_page(html, prune_page(report.prune))
     if as_json:
