@@ -10,6 +10,7 @@ import typer
 
 from wheelslim.cli.check import check
 from wheelslim.cli.env import env
+from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
@@ -45,6 +46,7 @@ def _common(
 
 app.command("inspect")(inspect)
 app.command("check")(check)
+app.command("explain")(explain)
 app.command("verify")(verify)
 app.command("prune")(prune)
 app.command("env")(env)
