@@ -7,8 +7,6 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from wheelslim.errors import ArtifactError, Place
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -48,12 +46,8 @@ def _copy_in_kernel(source: Source, fd: int, offset: int, progress: Callable[[in
             if error.errno in _UNABLE:
                 return done
             raise
-        if step == 0:
-            raise ArtifactError(
-                "the file became shorter while it was read",
-                place=Place(offset=source.base + done),
-                hint="Run again when nothing else writes to it",
-            )
+        if step == 0:  # Nothing there, or a file system that only says so: reading finds out.
+            return done
         done += step
         progress(step)
     return done

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.storage import storage_errors
-from wheelslim.errors import Place, VerifyError
+from wheelslim.errors import ArtifactError, Place, VerifyError
 from wheelslim.source import BLOCK, Source
 
 if TYPE_CHECKING:
@@ -68,8 +68,13 @@ def verify_wheel_container(
                 same = pool.submit(check.unchanged_bytes)
                 check.record()
                 same.result()
-    except zipfile.BadZipFile as error:
-        raise VerifyError("the written wheel is no sound zip file", found=str(error), hint=_REPORT) from error
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, ArtifactError) as error:
+        raise VerifyError(
+            "the written wheel is no sound zip file",
+            place=Place(artifact=str(written)),
+            found=str(error),
+            hint=_REPORT,
+        ) from error
     except VerifyError as error:
         raise error.at(artifact=str(written)) from error.__cause__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -13,11 +14,13 @@ import pytest
 
 from builders.zip_bytes import RawMember, zip_bytes
 from wheelslim.archive.deflate import Compression, Deflated, deflate, store
+from wheelslim.archive.file_copy import copy_range
 from wheelslim.archive.inflate import member_blocks
 from wheelslim.archive.zip_directory import DirectoryRecord
 from wheelslim.archive.zip_format import END, Method
 from wheelslim.archive.zip_reader import ZipArchive, read_zip
 from wheelslim.archive.zip_writer import NewMember, ZipWriter, central_record, end_records
+from wheelslim.errors import ArtifactError
 from wheelslim.source import Source
 
 if TYPE_CHECKING:
@@ -38,8 +41,12 @@ MEMBERS = [
 ]
 
 
-def open_zip(path: Path) -> ZipArchive:
-    return read_zip(Source.of_file(os.open(path, os.O_RDONLY)))
+def open_zip(path: Path, max_ratio: float = 200) -> ZipArchive:
+    return read_zip(Source.of_file(os.open(path, os.O_RDONLY)), max_ratio)
+
+
+def ignored(size: int) -> None:
+    """Take a report of progress."""
 
 
 def filler(
@@ -192,6 +199,79 @@ def test_zip64_end_records_only_where_needed(count: int, size: int, offset: int,
     tail = end_records(count, size, offset, b"why")
     assert tail.startswith(b"PK\x06\x06") == wide
     assert len(tail) == END.size + 3 + (56 + 20 if wide else 0)
+
+
+def test_a_member_of_5_gib_has_zip64_fields_in_both_headers(original: ZipArchive, tmp_path: Path) -> None:
+    size, squeezed = 5 << 30, bytes(8 << 20)  # what it inflates to does not matter to headers
+    fd = os.open(tmp_path / "copy.zip", os.O_RDWR | os.O_CREAT)
+    with ThreadPoolExecutor(1) as pool:
+        writer = ZipWriter(fd, original, pool, ignored)
+
+        def fill(write: Callable[[bytes], int]) -> Deflated:
+            write(squeezed)
+            return Deflated(size, len(squeezed), 7, "")
+
+        writer.add(NewMember.instead_of(original.entries[1]), size, fill)
+        writer.copy(original.entries[2])
+        writer.finish(["a/x.py", "a/y.so"], b"")
+    large, small = read_zip(Source.of_file(fd), max_ratio=1000).entries
+    assert (large.size, large.compressed_size, large.needed) == (size, len(squeezed), 45)
+    assert large.local_extra.endswith(EXTRA)
+    assert len(large.local_extra) == len(EXTRA) + 20
+    assert b"".join(member_blocks(open_zip(tmp_path / "copy.zip", 1000), small)) == TEXT * 2
+    with zipfile.ZipFile(tmp_path / "copy.zip") as judge:
+        assert [info.file_size for info in judge.infolist()] == [size, len(TEXT) * 2]
+        judge.open("a/x.py").close()
+    os.close(fd)
+
+
+def without_kernel_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "copy_file_range", raising=False)
+
+
+def refused_kernel_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EXDEV, "other file system")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
+
+
+def idle_kernel_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "copy_file_range", lambda *_: 0, raising=False)
+
+
+def partial_kernel_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def partial(source: int, target: int, count: int, from_offset: int, to_offset: int) -> int:
+        data = os.pread(source, min(count, 7), from_offset)
+        return os.pwrite(target, data, to_offset)
+
+    monkeypatch.setattr(os, "copy_file_range", partial, raising=False)
+
+
+@pytest.mark.parametrize(
+    "change", [without_kernel_copy, refused_kernel_copy, idle_kernel_copy, partial_kernel_copy]
+)
+def test_every_way_of_copying_gives_the_same(
+    change: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytes(range(256)) * 20
+    (tmp_path / "from").write_bytes(data)
+    change(monkeypatch)
+    source = Source.of_file(os.open(tmp_path / "from", os.O_RDONLY)).part(100, 5000)
+    target = os.open(tmp_path / "to", os.O_RDWR | os.O_CREAT)
+    steps: list[int] = []
+    copy_range(source, target, 3, steps.append)
+    assert (tmp_path / "to").read_bytes() == bytes(3) + data[100:5100]
+    assert sum(steps) == 5000
+
+
+def test_a_source_that_became_shorter_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "from").write_bytes(bytes(5000))
+    source = Source.of_file(os.open(tmp_path / "from", os.O_RDONLY))
+    (tmp_path / "from").write_bytes(bytes(100))
+    target = os.open(tmp_path / "to", os.O_RDWR | os.O_CREAT)
+    with pytest.raises(ArtifactError, match="shorter"):
+        copy_range(source, target, 0, ignored)
 
 
 def test_70000_members_are_read_back(tmp_path: Path) -> None:
