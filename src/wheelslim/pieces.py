@@ -1,4 +1,4 @@
-"""A file described as pieces: ranges of the original, new bytes, and zeros.
+"""A file described as pieces: ranges of the original or of a spool, new bytes, and zeros.
 
 The dry run and the real run share one list of pieces; only the real run streams it. Nothing large
 is held: a copied range is read in blocks when it is streamed.
@@ -46,7 +46,16 @@ class Zeros:
     size: int
 
 
-Piece: TypeAlias = "Copy | Data | Zeros"
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """``size`` bytes from the offset ``offset`` of another source: new ones, too many to hold."""
+
+    source: Source
+    offset: int
+    size: int
+
+
+Piece: TypeAlias = "Copy | Data | Spool | Zeros"
 
 
 def total_size(pieces: Iterable[Piece]) -> int:
@@ -83,6 +92,8 @@ def stream(pieces: Iterable[Piece], source: Source, block: int = BLOCK) -> Itera
 def _piece_blocks(piece: Piece, source: Source, block: int) -> Iterator[bytes]:
     if isinstance(piece, Copy):
         yield from source.blocks(piece.offset, piece.size, block)
+    elif isinstance(piece, Spool):
+        yield from piece.source.blocks(piece.offset, piece.size, block)
     elif isinstance(piece, Data):
         if piece.data:
             yield piece.data

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelslim.pieces import Copy, Data, Piece, Zeros, total_size
+from wheelslim.pieces import Copy, Data, Piece, Spool, Zeros, total_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -99,6 +99,8 @@ class FileMap:
 def _slice(piece: Piece, begin: int, size: int) -> Piece:
     if isinstance(piece, Copy):
         return Copy(piece.offset + begin, size)
+    if isinstance(piece, Spool):
+        return Spool(piece.source, piece.offset + begin, size)
     if isinstance(piece, Data):
         return Data(piece.data[begin : begin + size])
     return Zeros(size)

@@ -30,8 +30,8 @@ LLVM = (
 )
 NVIDIA = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::neg_kernel_cuda(at::"
-    "TensorIteratorBase &)::[lambda() (instance 1)]::operator ()() const::[lambda() (instance 6)]::operator ()() const::"
-    "[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)"
+    "TensorIteratorBase &)::[lambda() (instance 1)]::operator ()() const::[lambda() (instance 6)]::"
+    "operator ()() const::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)"
 )
 
 # Pairs as profilers print them: the PyTorch profiler, Nsight Systems.
