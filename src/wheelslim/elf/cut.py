@@ -9,22 +9,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from wheelslim.elf.filemap import FileMap, Gap, Overlay
+from wheelslim.elf.filemap import FileMap, Overlay
 from wheelslim.elf.freerun import FreeRun, Hole, largest, whole_pages
 from wheelslim.elf.headers import FileChange, new_sections, new_segments
-from wheelslim.elf.layout import EHDR, PAGE_SIZE, PHDR, SHDR, ObjectType
+from wheelslim.elf.layout import EHDR, PAGE_SIZE, SHDR, ObjectType
 from wheelslim.elf.move import Move, append, block, host_in_hole, moved_tags, segment_bytes, with_block
 from wheelslim.elf.room import Room, is_inside, spare_headers, ways_to_make_room
+from wheelslim.elf.strip import NOTHING_STRIPPED, Strip
+from wheelslim.elf.unloaded import unloaded_gaps
 from wheelslim.pieces import Data, Zeros, total_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from wheelslim.elf.model import ElfFile
     from wheelslim.pieces import Piece
 
 _TABLE_ALIGNMENT = 8
-_TAIL_ALIGNMENT = 16
+_TRAILING_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,15 @@ def obstacle(elf: ElfFile) -> str | None:
         return "its section headers are stripped"
     if elf.header.e_phoff < EHDR.size:
         return "its program header table overlaps the ELF header"
+    if elf.size - _described_end(elf) > _TRAILING_MAX:
+        return "it carries bytes behind its last section, which something may look for there"
     return _segment_obstacle(elf)
+
+
+def _described_end(elf: ElfFile) -> int:
+    """The end of what the headers speak of; old versions of patchelf leave one byte more."""
+    table = elf.header.e_shoff + elf.header.e_shnum * SHDR.size
+    return max([table, *(s.file_end for s in elf.sections), *(s.file_end for s in elf.segments)])
 
 
 def _segment_obstacle(elf: ElfFile) -> str | None:
@@ -75,13 +85,12 @@ def plan_cut(
     overlays: Sequence[Overlay],
     runs: Sequence[FreeRun],
     dynamic: Sequence[tuple[int, int, int]],
-    dropped: Collection[int] = (),
+    strip: Strip = NOTHING_STRIPPED,
 ) -> Cut:
-    """Plan the new file from the new content, the runs that it frees and the sections to drop.
+    """Plan the new file from the new content, the runs that it frees and the sections that go.
 
-    ``overlays`` are disjoint and hold zeros in the runs. ``dynamic`` is ``read_dynamic``'s table;
-    ``dropped`` are indexes of sections that are not loaded. Runs that cannot leave the file, for
-    want of program headers, stay in it as zeros.
+    ``overlays`` are disjoint and hold zeros in the runs. ``dynamic`` is ``read_dynamic``'s table.
+    Runs that cannot leave the file, for want of program headers, stay in it as zeros.
     """
     choice = _choose(elf, runs)
     holes, move = choice.holes, choice.move
@@ -90,20 +99,19 @@ def plan_cut(
         and load.file_end > elf.header.e_shoff
         for load in elf.loads
     )
-    gaps = [hole.gap for hole in holes]
-    gaps.extend(_unloaded_gaps(elf, dropped, with_table=not table_is_loaded))
-    filemap = FileMap(elf.size, gaps)
+    unloaded = unloaded_gaps(elf, strip.gone, with_table=not table_is_loaded)
+    filemap = FileMap(elf.size, [*(hole.gap for hole in holes), *unloaded.gaps])
     tail: list[Piece] = []
     if choice.appended is not None:
         move = append(elf, filemap, choice.appended)
         tail = [Zeros(filemap.new_offset(move.destination) - filemap.new_size), block(move)]
-    change = FileChange(filemap, runs, holes, move, dropped)
+    change = FileChange(filemap, runs, holes, move, strip)
     sections = new_sections(elf, change)
     segments = new_segments(elf, change)
 
     table = b"".join(section.pack() for section in sections.headers)
     old_table = elf.header.e_shnum * SHDR.size
-    overlays = list(overlays)
+    overlays = [*overlays, *strip.overlays, *unloaded.zeros]
     if table_is_loaded and len(table) <= old_table:
         e_shoff = filemap.new_offset(elf.header.e_shoff)
         overlays.append(Overlay(elf.header.e_shoff, (Data(table.ljust(old_table, b"\0")),)))
@@ -178,38 +186,3 @@ def _with_room(elf: ElfFile, holes: Sequence[Hole], room: Room) -> _Choice | Non
         return _Choice(*hosted)
     taken = largest(holes, headers - 1)  # The block's own PT_LOAD takes one.
     return _Choice(taken, appended=room) if taken else None
-
-
-def _unloaded_gaps(elf: ElfFile, dropped: Collection[int], *, with_table: bool) -> list[Gap]:
-    """Return the file ranges of dropped sections and of the old section header table.
-
-    What follows keeps its alignment: whole pages where a PT_LOAD follows, else 16 bytes.
-    """
-    ranges = [(elf.sections[index].sh_offset, elf.sections[index].file_end) for index in dropped]
-    if with_table:
-        ranges.append((elf.header.e_shoff, elf.header.e_shoff + elf.header.e_shnum * SHDR.size))
-    kept = sorted(
-        [(s.sh_offset, s.file_end) for i, s in enumerate(elf.sections) if s.file_size and i not in dropped]
-        + [(s.p_offset, s.file_end) for s in elf.segments if s.p_filesz]
-    )
-    last_load = max((s.file_end for s in elf.loads), default=0)
-    merged: list[list[int]] = []
-    for start, end in sorted(r for r in ranges if r[1] > r[0]):
-        if (
-            merged
-            and not any(merged[-1][1] <= k[0] < start for k in kept)
-            and start - merged[-1][1] < PHDR.size
-        ):
-            merged[-1][1] = max(merged[-1][1], end)
-        else:
-            merged.append([start, end])
-    gaps = []
-    for start, end in merged:
-        if any(k[0] < end and k[1] > start for k in kept):
-            continue  # Something that stays shares these bytes.
-        page = PAGE_SIZE[elf.header.e_machine]
-        unit = page if start < last_load else _TAIL_ALIGNMENT
-        size = end - start if end == elf.size else (end - start) // unit * unit
-        if size:
-            gaps.append(Gap(start, start + size))
-    return gaps

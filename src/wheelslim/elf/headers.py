@@ -14,15 +14,21 @@ from wheelslim.elf.layout import (
     SegmentFlag,
     SegmentType,
 )
+from wheelslim.elf.model import Section
 from wheelslim.elf.room import is_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from wheelslim.elf.filemap import FileMap
     from wheelslim.elf.freerun import FreeRun, Hole
-    from wheelslim.elf.model import ElfFile, Section, Segment
+    from wheelslim.elf.model import ElfFile, Segment
     from wheelslim.elf.move import Move
+    from wheelslim.elf.strip import Strip
+
+
+INACTIVE = Section("", 0, SectionType.NULL, 0, 0, 0, 0, 0, 0, 0, 0)
+"""A header without a section: the gABI's SHT_NULL."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +41,13 @@ class SectionTable:
 
 @dataclass(frozen=True)
 class FileChange:
-    """What both tables follow; ``dropped`` are the indexes of sections that go."""
+    """What both tables follow."""
 
     filemap: FileMap
     runs: Sequence[FreeRun]
     holes: Sequence[Hole]
     move: Move | None
-    dropped: Collection[int]
+    strip: Strip
 
 
 def new_segments(elf: ElfFile, change: FileChange) -> tuple[Segment, ...]:
@@ -126,11 +132,14 @@ def new_sections(elf: ElfFile, change: FileChange) -> SectionTable:
     symbols hold changes. Without the parts a later ``strip`` would write the holes back or worse.
     """
     filemap, move = change.filemap, change.move
-    kept = [index for index in range(len(elf.sections)) if index not in change.dropped]
-    renumbered = {old: new for new, old in enumerate(kept)}
+    kept = [index for index in range(len(elf.sections)) if index not in change.strip.dropped]
+    renumbered = {old: new for new, old in enumerate(kept) if old not in change.strip.emptied}
     headers: list[Section] = []
     further: list[Section] = []
     for index in kept:
+        if index in change.strip.emptied:
+            headers.append(INACTIVE)
+            continue
         section = _renumber(elf.sections[index], renumbered)
         if move is not None and section.is_alloc and is_inside(section, move.room):
             offset = filemap.new_offset(move.new_place(section.sh_offset))

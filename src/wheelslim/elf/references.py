@@ -1,17 +1,16 @@
 """Who points at an address: RELATIVE and RELR relocations, and dynamic symbols.
 
-Relocation tables reach 350,000 entries; they are swept as arrays of 64-bit words, and only hits
-become Python objects.
+Relocation tables reach 350,000 entries, so they are swept (``elf.tables``).
 """
 
 from __future__ import annotations
 
-import sys
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelslim.elf.layout import RELA, RELATIVE, SYM, DynamicTag, SectionType
 from wheelslim.elf.reader import read_dynamic
+from wheelslim.elf.tables import blocks, words
 from wheelslim.errors import ElfFormatError, Place
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from wheelslim.elf.model import ElfFile
     from wheelslim.source import Source
 
-_BLOCK_ENTRIES = 1 << 16
 _WORD = 8
+_ADDEND = 16
 _RELR_BITS = 63
 _SYMBOL_SHIFT = 32
 _WINDOW = 1 << 16
@@ -41,14 +40,6 @@ class Reference(NamedTuple):
     slot: int
     target: int
     addend_offset: int | None
-
-
-def words(data: bytes) -> array[int]:
-    """Return little-endian 64-bit words as an array."""
-    result = array("Q", data)
-    if sys.byteorder == "big":  # pragma: no cover - no such machine at hand
-        result.byteswap()
-    return result
 
 
 def find_references(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> list[Reference]:
@@ -77,15 +68,13 @@ def _rela(
     offset = _table(elf, address, size, "DT_RELA")
     relative = RELATIVE.get(elf.header.e_machine)
     low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    block = _BLOCK_ENTRIES * RELA.size
-    for start in range(0, size - size % RELA.size, block):
-        step = min(block, size - size % RELA.size - start)
-        table = words(source.read(offset + start, step))
+    for table in blocks(source, offset, size, RELA.size):
         for index, addend in enumerate(table[2::3]):
             if low <= addend < high and _within(addend, ranges):
                 slot, info = table[3 * index], table[3 * index + 1]
                 if info == relative:
-                    yield Reference(slot, addend, offset + start + index * RELA.size + 16)
+                    yield Reference(slot, addend, offset + index * RELA.size + _ADDEND)
+        offset += len(table) * _WORD
 
 
 def _relr(
@@ -141,7 +130,7 @@ def symbol_addresses(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int]
         if section.sh_type != SectionType.DYNSYM or section.sh_entsize != SYM.size:
             continue
         first = 0
-        for table in _blocks(source, section.sh_offset, section.sh_size, SYM.size):
+        for table in blocks(source, section.sh_offset, section.sh_size, SYM.size):
             values = table[1::3]
             named.update((first + i, value) for i, value in enumerate(values) if _within(value, ranges))
             first += len(values)
@@ -157,17 +146,10 @@ def _with_addend(source: Source, elf: ElfFile, named: dict[int, int]) -> Iterato
         address, size = tags.get(tag), tags.get(size_tag, 0)
         if address is None or not size:
             continue
-        for table in _blocks(source, _table(elf, address, size, tag.name), size, RELA.size):
+        for table in blocks(source, _table(elf, address, size, tag.name), size, RELA.size):
             for index, info in enumerate(table[1::3]):
                 if info >> _SYMBOL_SHIFT in named:
                     yield (named[info >> _SYMBOL_SHIFT] + table[3 * index + 2]) % (1 << 64)
-
-
-def _blocks(source: Source, offset: int, size: int, entry: int) -> Iterator[array[int]]:
-    """Yield a table of ``entry``-byte records as words, some 65,536 records at a time."""
-    usable = size - size % entry
-    for start in range(0, usable, _BLOCK_ENTRIES * entry):
-        yield words(source.read(offset + start, min(_BLOCK_ENTRIES * entry, usable - start)))
 
 
 def _within(address: int, ranges: tuple[tuple[int, int], ...]) -> bool:

@@ -6,11 +6,11 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import elf as make
-from builders.sources import source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import elf as make
+from builders.sources import source_of
 from wheelslim.elf.reader import is_elf, is_elf64, read_dynamic, read_elf
 from wheelslim.errors import ElfFormatError, WheelslimError
 

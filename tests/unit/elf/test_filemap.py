@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from builders.sources import source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.sources import source_of
 from wheelslim.elf.filemap import FileMap, Gap, Overlay
 from wheelslim.pieces import Copy, Data, Zeros, stream, total_size
 

@@ -6,13 +6,14 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from builders import elf as make
-from builders.sources import source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import elf as make
+from builders.sources import source_of
 from wheelslim.elf.reader import read_elf
-from wheelslim.elf.references import Reference, find_references, relr_slots, symbol_addresses, words
+from wheelslim.elf.references import Reference, find_references, relr_slots, symbol_addresses
+from wheelslim.elf.tables import words
 from wheelslim.errors import ElfFormatError
 
 if TYPE_CHECKING:
