@@ -15,6 +15,7 @@ from wheelslim.errors import ElfFormatError, UsageError, WheelslimError
 from wheelslim.library import read_library
 from wheelslim.plan import Planner, PtxPolicy, Request
 from wheelslim.standing import Standing, standings
+from wheelslim.words import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,7 +124,7 @@ def explain(
         UsageError: no library, or several, match; nothing matches the selection.
         WheelslimError: whatever else is wrong, with its place.
     """
-    request = Request(targets_of(targets), PtxPolicy(ptx), exact)
+    request = Request(targets_of(targets), value_of(PtxPolicy, ptx, "ptx"), exact)
     selection = Selection(container, wrapper, kernel, name_kernels)
     path = Path(path)
     found: Explanation | None = None
