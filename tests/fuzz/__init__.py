@@ -1,0 +1,1 @@
+"""Fuzzing of everything that parses: ``python -m fuzz.run --help`` from tests/."""
