@@ -19,25 +19,44 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def channel_of(packages: list[Path], channel: Path) -> Path:
+    """Make a local channel of ``packages``, indexed as ``rattler-index`` does it."""
+    for package in packages:
+        subdir = channel / _subdir(package)
+        subdir.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(package, subdir / package.name)
+    (channel / "noarch").mkdir(exist_ok=True)
+
+    async def run() -> None:
+        await importlib.import_module("rattler.index").index_fs(channel)
+
+    _rattler()
+    asyncio.run(run())
+    return channel
+
+
+def rattler_solve(channels: list[Path], spec: str) -> list[str]:
+    """Names of the files that rattler chooses for ``spec``; earlier channels come first, strictly."""
+    return [str(record.file_name) for record in asyncio.run(_solve(channels, [spec]))]
+
+
+async def _solve(channels: list[Path], specs: list[str]) -> list[Any]:
+    rattler = _rattler()
+    sources = [rattler.Channel(channel.as_uri()) for channel in channels]
+    return list(await rattler.solve(sources, specs, platforms=["linux-64", "noarch"]))
+
+
 def rattler_install(packages: list[Path], specs: list[str], folder: Path) -> Path:
     """Install from a local channel made of ``packages`` into a fresh prefix; returns the prefix.
 
     Channel, cache and prefix lie under ``folder``. Dependencies have to be among the packages.
     """
     rattler = _rattler()
-    channel = folder / "channel"
-    for package in packages:
-        subdir = channel / _subdir(package)
-        subdir.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(package, subdir / package.name)
-    (channel / "noarch").mkdir(exist_ok=True)
+    channel = channel_of(packages, folder / "channel")
     prefix = folder / "prefix"
 
     async def run() -> None:
-        await importlib.import_module("rattler.index").index_fs(channel)
-        records = await rattler.solve(
-            [rattler.Channel(channel.as_uri())], specs, platforms=["linux-64", "noarch"]
-        )
+        records = await _solve([channel], specs)
         await rattler.install(records, prefix, cache_dir=folder / "cache", show_progress=False)
 
     asyncio.run(run())

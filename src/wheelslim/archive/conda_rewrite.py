@@ -37,7 +37,7 @@ class CondaOptions:
     """How a conda package is rewritten.
 
     ``format`` None keeps that of the package. ``compression_level`` is zstd's (1 to 22); ``jobs``
-    its threads, each of which takes about 130 MB at level 19. ``force`` mends a paths.json that
+    its threads, at most 8, each of which takes about 150 MB at level 19. ``force`` mends a paths.json that
     disagrees with the files. ``build_suffix`` is added to the build string, in ``info/index.json``
     and in the names. ``progress`` is called, from any thread, with numbers of bytes that add up to
     the size of the package.

@@ -162,16 +162,19 @@ def plain_name(name: str) -> str:
 def resized(group: bytes, size: int) -> bytes:
     """Return the header group of a file with ``size`` instead, all else as it was."""
     parts = []
+    in_pax = False
     for block, data in _extensions(group):
         if block_type(block) in PAX_TYPES:
             old = pax_records(data)
+            in_pax = in_pax or any(key == b"size" for key, _ in old)
             new = [(key, str(size).encode() if key == b"size" else value) for key, value in old]
             if new != old:
                 body = b"".join(_pax_record(key, value) for key, value in new)
                 parts += [_with_size(block, len(body)), body.ljust(padded(len(body)), b"\0")]
                 continue
         parts += [block, data.ljust(padded(len(data)), b"\0")]
-    return b"".join(parts) + _with_size(group[-BLOCK_SIZE:], size)
+    # A size in a pax record goes before the field, which then need not hold what it cannot.
+    return b"".join(parts) + _with_size(group[-BLOCK_SIZE:], 0 if in_pax and size >= _OCTAL_LIMIT else size)
 
 
 def without_size(group: bytes) -> bytes:
