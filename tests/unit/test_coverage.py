@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders import fatbin as make
 from builders.library import CudaLibrary
 from builders.wheel import Wheel
 from corpus.recipes import BY_NAME
 from judges.schemas import assert_valid
-
 from wheelslim.coverage import Check, Verdict, check
 from wheelslim.errors import TargetError, UsageError
 from wheelslim.report.coverage_json import check_json

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders import elf as make_elf
 from builders import fatbin as make
 from builders.library import CudaLibrary
 from builders.wheel import Wheel
 from corpus.recipes import BY_NAME, PARTS, RECIPES
 from judges.schemas import assert_valid
-
 from wheelslim.contents import ContentKind
 from wheelslim.errors import ArtifactError, StorageError
 from wheelslim.estimate import estimate, likely_targets

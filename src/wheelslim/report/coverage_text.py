@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.coverage import Verdict
+from wheelslim.inspection import label_order
 from wheelslim.report.table import Align, Table
 from wheelslim.report.units import count_text
 from wheelslim.selection import Coverage
@@ -98,8 +99,9 @@ def _containers(gap: Gap) -> str:
 def _failures(check: Check, verbose: bool) -> Iterator[str]:
     for library, item in check.failures:
         if item.verdict is Verdict.NONE:
-            held = dict.fromkeys(label for gap in item.gaps for label in gap.labels)
-            what = f"it holds {' '.join(held)}" if held else "all of its containers are empty"
+            held = {label for gap in item.gaps for label in gap.labels}
+            labels = " ".join(sorted(held, key=label_order))
+            what = f"it holds {labels}" if labels else "all of its containers are empty"
             yield f"not covered: {library.path} has nothing for {item.target}; {what}\n"
         else:
             count = item.counts.get(Coverage.NONE, 0)
