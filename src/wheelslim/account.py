@@ -34,6 +34,7 @@ class Outcome:
     method: Method
     notes: tuple[str, ...] = ()
     stripped: int = 0
+    embedded: EmbeddedAccount | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,21 @@ class TargetCoverage:
 
 
 @dataclass(frozen=True)
+class EmbeddedAccount:
+    """Containers outside the device sections: their number, how many became zeros, shares by label."""
+
+    containers: int
+    emptied: int
+    before: dict[str, Share]
+    after: dict[str, Share]
+
+
+@dataclass(frozen=True)
 class LibraryAccount:
     """What became of one library. Sizes in bytes; shares by label (``sm_90a``, ``compute_120``).
 
-    ``stripped`` is the size of the sections that went since nothing loads them.
+    ``stripped`` is the size of the sections that went since nothing loads them. ``embedded`` is None
+    unless containers outside the device sections were asked for; the other fields are without them.
     """
 
     size_before: int
@@ -73,6 +85,7 @@ class LibraryAccount:
     coverage: tuple[TargetCoverage, ...]
     notes: tuple[str, ...] = ()
     stripped: int = 0
+    embedded: EmbeddedAccount | None = None
 
 
 def account_of(
@@ -99,6 +112,7 @@ def account_of(
         ),
         notes=(*library.notes, *outcome.notes),
         stripped=outcome.stripped,
+        embedded=outcome.embedded,
     )
 
 

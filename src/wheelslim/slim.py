@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelslim.account import LibraryAccount, Method, Outcome, Share, TargetCoverage, account_of, shares
+from wheelslim.account import (
+    EmbeddedAccount,
+    LibraryAccount,
+    Method,
+    Outcome,
+    Share,
+    TargetCoverage,
+    account_of,
+    shares,
+)
 from wheelslim.elf.cut import obstacle, plan_cut
 from wheelslim.elf.filemap import FileMap
 from wheelslim.elf.strip import NOTHING_STRIPPED, StripMode, plan_strip
+from wheelslim.embedded import plan_embedded
 from wheelslim.fatbin.writer import container_pieces
 from wheelslim.library import read_library
 from wheelslim.pieces import Copy, total_size
@@ -18,14 +28,20 @@ from wheelslim.retarget import retargeted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from wheelslim.elf.filemap import Overlay
+    from wheelslim.elf.freerun import FreeRun
     from wheelslim.fatbin.model import Container
     from wheelslim.library import DeviceSection
     from wheelslim.pieces import Piece
     from wheelslim.plan import ContainerPlan, Planner
     from wheelslim.source import Source
 
+_EMBEDDED_NOTE = "device code outside .nv_fatbin was pruned too: try it on your GPU before you rely on it"
+
+
 __all__ = [
     "DEFAULT_OPTIONS",
+    "EmbeddedAccount",
     "LibraryAccount",
     "LibraryOptions",
     "Method",
@@ -41,6 +57,7 @@ __all__ = [
 class LibraryOptions:
     """What to do to a library beyond the driver's rule.
 
+    ``embedded`` prunes containers outside the device sections too, where they lie.
     ``veto`` is asked for each container that would keep something: True empties it. ``rewrite``
     may give a container's new content in place of its kept entries (their indexes are its last
     argument), or None for the usual way. Both get the source that the container's offsets count
@@ -74,39 +91,45 @@ def slim_library(source: Source, planner: Planner, options: LibraryOptions = DEF
     library = read_library(source)
     sections = [_new_contents(source, part, planner, options) for part in library.device]
     plans = tuple(plan for section in sections for plan in section.plans)
-
-    def done(pieces: tuple[Piece, ...] | None, outcome: Outcome) -> SlimLibrary:
-        return SlimLibrary(pieces, account_of(library, plans, planner, outcome), plans)
-
-    reason = obstacle(library.elf)
+    embedded = plan_embedded(source, library.elf, planner) if options.embedded else None
     strip = plan_strip(source, library.elf, options.strip)
+    reason = obstacle(library.elf)
     notes = strip.notes
     if reason is not None and strip.gone:
         strip, notes = NOTHING_STRIPPED, (f"symbols and debug information stay: {reason}",)
-    changed = any(section.changed for section in sections)
-    if not changed and not strip.gone:
-        return done(None, Outcome(source.size, Method.NONE, notes))
-    placements = [
-        place(part, section.contents, in_place=reason is not None)
-        for part, section in zip(library.device, sections, strict=True)
-        if changed
-    ]
-    overlays = [overlay for placement in placements for overlay in placement.overlays]
+
+    def done(pieces: tuple[Piece, ...] | None, size: int, method: Method) -> SlimLibrary:
+        account = embedded.account if embedded is not None else None
+        stripped = strip.size(library.elf) if pieces is not None else 0
+        outcome = Outcome(size, method, notes, stripped, account)
+        return SlimLibrary(pieces, account_of(library, plans, planner, outcome), plans)
+
+    overlays: list[Overlay] = []
+    runs: list[FreeRun] = []
+    if any(section.changed for section in sections):
+        placements = [
+            place(part, section.contents, in_place=reason is not None)
+            for part, section in zip(library.device, sections, strict=True)
+        ]
+        moved = {old: new for placement in placements for old, new in placement.moved.items()}
+        overlays = [overlay for placement in placements for overlay in placement.overlays]
+        overlays.extend(retargeted(source, library, moved))
+        runs = [run for placement in placements for run in placement.runs]
+    if embedded is not None and embedded.overlays:
+        overlays.extend(embedded.overlays)
+        runs.extend(embedded.runs)
+        notes = (*notes, _EMBEDDED_NOTE)
+    if not overlays and not strip.gone:
+        return done(None, source.size, Method.NONE)
     if reason is not None:
-        note = f"compacted in place, the file keeps its size: {reason}"
-        return done(
-            tuple(FileMap(source.size, ()).pieces(overlays)),
-            Outcome(source.size, Method.IN_PLACE, (note, *notes)),
-        )
-    moved = {old: new for placement in placements for old, new in placement.moved.items()}
-    overlays.extend(retargeted(source, library, moved))
-    runs = [run for placement in placements for run in placement.runs]
+        notes = (f"compacted in place, the file keeps its size: {reason}", *notes)
+        return done(tuple(FileMap(source.size, ()).pieces(overlays)), source.size, Method.IN_PLACE)
     cut = plan_cut(library.elf, overlays, runs, library.dynamic, strip)
-    if not changed and cut.size >= source.size:
-        return done(None, Outcome(source.size, Method.NONE, notes))
+    if not overlays and cut.size >= source.size:
+        return done(None, source.size, Method.NONE)
     if cut.shortfall:
         notes = (cut.shortfall, *notes)
-    return done(cut.pieces, Outcome(cut.size, Method.CUT, notes, strip.size(library.elf)))
+    return done(cut.pieces, cut.size, Method.CUT)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import Gap
-from wheelslim.elf.layout import PAGE_SIZE, Machine
+from wheelslim.elf.layout import PAGE_SIZE, Machine, SegmentFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelslim.elf.model import ElfFile
 
 HOLE_MIN = 0x10000
-"""A hole that must stay readable costs two program headers, so smaller ones stay in the file as zeros."""
+"""A hole that must stay readable costs program headers, so smaller ones stay in the file as zeros."""
 
 
 class AfterCut(Enum):
@@ -47,20 +47,21 @@ class FreeRun:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """The whole pages of a run, as the file range that is left out."""
+    """The whole pages of a run, as the file range that is left out.
+
+    ``headers`` is how many program headers it adds at most. ``joins`` is whether a readable hole can
+    be the zero-filled end of the PT_LOAD part before it.
+    """
 
     run: FreeRun
     gap: Gap
+    headers: int
+    joins: bool = False
 
     @property
     def is_readable(self) -> bool:
         """Whether zeros are found at its addresses."""
         return self.run.after is AfterCut.ZEROS
-
-    @property
-    def headers(self) -> int:
-        """How many program headers it adds at most: the part after it, and itself where it is readable."""
-        return 2 if self.is_readable else 1
 
 
 def whole_pages(elf: ElfFile, run: FreeRun) -> Hole | None:
@@ -69,11 +70,16 @@ def whole_pages(elf: ElfFile, run: FreeRun) -> Hole | None:
     homes = [s for s in elf.segments if s.p_filesz and s.p_offset < run.end and s.file_end > run.offset]
     if len(homes) != 1 or not homes[0].is_load or not run.size:
         return None
-    shift = homes[0].p_vaddr - homes[0].p_offset
+    home = homes[0]
+    shift = home.p_vaddr - home.p_offset
     start = -(-(run.offset + shift) // page) * page - shift
     end = (run.end + shift) // page * page - shift
-    least = HOLE_MIN if run.after is AfterCut.ZEROS else page
-    return Hole(run, Gap(start, end)) if end - start >= least else None
+    if run.after is AfterCut.UNMAPPED:
+        return Hole(run, Gap(start, end), headers=1) if end - start >= page else None
+    # More memory than file asks for anonymous memory of the segment's kind, which SELinux may refuse
+    # where it is executable; then the hole is a PT_LOAD of its own, and so is what follows.
+    joins = not home.p_flags & SegmentFlag.X and start > home.p_offset
+    return Hole(run, Gap(start, end), 1 if joins else 2, joins) if end - start >= HOLE_MIN else None
 
 
 def largest(holes: Sequence[Hole], headers: int) -> tuple[Hole, ...]:

@@ -105,10 +105,11 @@ def _split(segment: Segment, change: FileChange) -> list[Segment]:
         gap = hole.gap
         if not segment.p_offset <= gap.start < segment.file_end:
             continue
+        joins = hole.joins and gap.start > position
         if gap.start > position:
-            part(position, gap.start, gap.start + shift, segment.p_flags)
-        if hole.is_readable:
-            # Anonymous executable memory may be refused (SELinux), and nobody runs zeros.
+            part(position, gap.start, (gap.end if joins else gap.start) + shift, segment.p_flags)
+        if hole.is_readable and not joins:
+            # Nobody runs zeros.
             part(gap.start, gap.start, gap.end + shift, segment.p_flags & ~SegmentFlag.X)
         position = gap.end
         if not hole.is_readable and hole.run.end == segment.file_end and segment.p_filesz == segment.p_memsz:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import Overlay
-from wheelslim.elf.freerun import Hole, whole_pages
+from wheelslim.elf.freerun import whole_pages
 from wheelslim.elf.layout import DYN, PAGE_SIZE, PHDR, DynamicTag, Machine, SegmentFlag, SegmentType
 from wheelslim.elf.model import Segment
 from wheelslim.pieces import Copy, Data, Zeros
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelslim.elf.filemap import FileMap
+    from wheelslim.elf.freerun import Hole
     from wheelslim.elf.model import ElfFile
     from wheelslim.elf.room import Room
     from wheelslim.pieces import Piece
@@ -72,7 +73,7 @@ def host_in_hole(elf: ElfFile, holes: Sequence[Hole], room: Room) -> tuple[tuple
         rest = whole_pages(elf, smaller) if smaller.size > 0 else None
         if rest is not None:
             move = Move(room, destination, destination - room.start + shift)
-            shorter = Hole(run, rest.gap)
+            shorter = replace(hole, gap=rest.gap)
             return tuple(shorter if other is hole else other for other in holes), move
     return None
 

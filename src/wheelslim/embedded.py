@@ -1,0 +1,170 @@
+"""Device code outside the sections that nvcc fills: containers in ``.rodata``, ``.data`` or a library's own.
+
+Who points at such a container, and how, only its library knows. So each keeps its place, and what goes
+becomes zeros that can still be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelslim.account import EmbeddedAccount, shares
+from wheelslim.elf.filemap import Overlay
+from wheelslim.elf.freerun import AfterCut, FreeRun
+from wheelslim.elf.layout import SectionFlag, SectionType
+from wheelslim.errors import FatbinFormatError
+from wheelslim.fatbin.evidence import is_plausible
+from wheelslim.fatbin.layout import CONTAINER_MAGIC_BYTES, DEVICE_SECTIONS, SECTION_ALIGNMENT
+from wheelslim.fatbin.reader import HeaderWindow, read_container
+from wheelslim.fatbin.writer import container_pieces
+from wheelslim.pieces import Zeros, total_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wheelslim.elf.model import ElfFile, Section
+    from wheelslim.fatbin.model import Container
+    from wheelslim.plan import ContainerPlan, Planner
+    from wheelslim.source import Source
+
+_BLOCK = 4 << 20
+_PADDING_MAX = 256
+"""Between containers, zeros up to this length are padding (measured: up to 31 in libcufft)."""
+
+
+@dataclass(frozen=True)
+class EmbeddedRegion:
+    """A section with containers among other data; ``index`` is its place in the section header table.
+
+    The containers' offsets count from the section's start.
+    """
+
+    index: int
+    section: Section
+    containers: tuple[Container, ...]
+
+    def address(self, container: Container) -> int:
+        """The virtual address of a container of this section."""
+        return self.section.sh_addr + container.offset
+
+
+def find_embedded(source: Source, elf: ElfFile) -> tuple[EmbeddedRegion, ...]:
+    """Find the containers outside the device sections: the magic, aligned, and a full parse.
+
+    A container inside another's payload is part of that one. Code is not searched.
+
+    Raises:
+        ArtifactError: the file became shorter while it was read.
+    """
+    regions = []
+    for index, section in enumerate(elf.sections):
+        if not _may_hold(section):
+            continue
+        data = source.part(section.sh_offset, section.sh_size)
+        containers = tuple(_containers(data, section.sh_addr))
+        if containers:
+            regions.append(EmbeddedRegion(index, section, containers))
+    return tuple(regions)
+
+
+def _may_hold(section: Section) -> bool:
+    return (
+        section.sh_type == SectionType.PROGBITS
+        and section.is_alloc
+        and not section.sh_flags & SectionFlag.EXECINSTR
+        and section.name not in DEVICE_SECTIONS
+    )
+
+
+def _containers(source: Source, address: int) -> Iterator[Container]:
+    window = HeaderWindow(source)
+    position = 0
+    start, block = 0, b""
+    while position < source.size:
+        if position >= start + len(block) - len(CONTAINER_MAGIC_BYTES):
+            start, block = position, source.read(position, min(_BLOCK, source.size - position))
+        found = block.find(CONTAINER_MAGIC_BYTES, position - start)
+        if found < 0:
+            after = start + len(block)
+            position = after if after == source.size else after - len(CONTAINER_MAGIC_BYTES) + 1
+            continue
+        position = start + found
+        container = None if (address + position) % SECTION_ALIGNMENT else _parsed(source, position, window)
+        if container is None:
+            position += 1
+        else:
+            yield container
+            position = container.end
+
+
+def _parsed(source: Source, offset: int, window: HeaderWindow) -> Container | None:
+    try:
+        container = read_container(source, offset, window)
+    except FatbinFormatError:
+        return None
+    return container if is_plausible(container, window) else None
+
+
+@dataclass(frozen=True)
+class EmbeddedPlan:
+    """The overlays that change embedded containers, the runs that they free, and the account of it."""
+
+    overlays: tuple[Overlay, ...]
+    runs: tuple[FreeRun, ...]
+    account: EmbeddedAccount
+
+
+def plan_embedded(source: Source, elf: ElfFile, planner: Planner) -> EmbeddedPlan:
+    """Plan every embedded container by the same rule as the others.
+
+    Raises:
+        ArtifactError: the file became shorter while it was read.
+    """
+    overlays: list[Overlay] = []
+    runs: list[FreeRun] = []
+    pairs: list[tuple[Container, ContainerPlan]] = []
+    for region in find_embedded(source, elf):
+        plans = [planner.plan(container) for container in region.containers]
+        new, freed = _compacted(source, region, plans)
+        overlays.extend(new)
+        runs.extend(freed)
+        pairs.extend(zip(region.containers, plans, strict=True))
+    account = EmbeddedAccount(
+        containers=len(pairs),
+        emptied=sum(not plan.kept for _, plan in pairs),
+        before=shares(entry for container, _ in pairs for entry in container.entries),
+        after=shares(container.entries[index] for container, plan in pairs for index in plan.kept),
+    )
+    return EmbeddedPlan(tuple(overlays), tuple(runs), account)
+
+
+def _compacted(
+    source: Source, region: EmbeddedRegion, plans: Sequence[ContainerPlan]
+) -> tuple[list[Overlay], list[FreeRun]]:
+    """Compact each container where it lies; one of which nothing stays becomes zeros, header and all.
+
+    Freed bytes that only padding parts are one run.
+    """
+    base = region.section.sh_offset
+    overlays: list[Overlay] = []
+    freed: list[tuple[int, int]] = []
+    for container, plan in zip(region.containers, plans, strict=True):
+        if len(plan.kept) == len(container.entries):
+            continue
+        start = container.offset
+        if plan.kept:
+            pieces = tuple(container_pieces(container, plan.kept, base))
+            overlays.append(Overlay(base + start, pieces))
+            start += total_size(pieces)
+        overlays.append(Overlay(base + start, (Zeros(container.end - start),)))
+        if freed and _is_padding(source, base + freed[-1][1], base + start):
+            freed[-1] = (freed[-1][0], container.end)
+        else:
+            freed.append((start, container.end))
+    runs = [FreeRun(base + start, end - start, region.index, AfterCut.ZEROS) for start, end in freed]
+    return overlays, runs
+
+
+def _is_padding(source: Source, start: int, end: int) -> bool:
+    return end - start <= _PADDING_MAX and not any(source.read(start, end - start))
