@@ -76,6 +76,7 @@ class Editor:
         Raises:
             ArchiveError: paths.json disagrees with the package, and ``force`` is false.
         """
+        self._keep_linked_placeholders()
         self._drop()
         mended = self._mend(force)
         changed = self._changed()
@@ -133,6 +134,16 @@ class Editor:
         if name in self._edits.slimmed:
             return self._edits.slimmed[name].content.size
         return len(self._edits.texts[name]) if name in self._edits.texts else size
+
+    def _keep_linked_placeholders(self) -> None:
+        """Leave a file alone whose hard link has a build prefix that was not counted in the file."""
+        for name, target in self._survey.hard_links.items():
+            prefix = self._paths.placeholder(name)
+            uncounted = prefix is not None and prefix != self._paths.placeholder(target)
+            if uncounted and self._edits.slimmed.pop(target, None) is not None:
+                self._edits.notices.append(
+                    f"{target}: kept as it is: paths.json has another build prefix for its hard link {name}"
+                )
 
     def _drop(self) -> None:
         wishes = self._survey.drop_wishes

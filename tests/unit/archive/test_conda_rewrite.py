@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders.conda import (
     CondaPackage,
     Item,
@@ -24,7 +25,6 @@ from builders.conda import (
     write_conda,
 )
 from unit.archive.conda_rewriters import Cutter, cut_out, library
-
 from wheelslim.archive.artifact import ArtifactKind
 from wheelslim.archive.conda import CondaArtifact
 from wheelslim.archive.conda_rewrite import CondaOptions, conda_output_name, rewrite_conda
@@ -241,6 +241,16 @@ def test_a_library_keeps_every_placeholder_or_stays_as_it_is(
     assert contents_of(out)["lib/a.so"] == (data if kept else cut_out(data))
     assert contents_of(out)["lib/a.so"].count(b"/opt/pre") == data.count(b"/opt/pre")
     assert [notice.startswith("lib/a.so: kept as it is") for notice in result.notices] == [True] * kept
+
+
+def test_a_hard_link_with_a_placeholder_of_its_own_keeps_the_file(tmp_path: Path) -> None:
+    items = [Item("lib/a.so", LIBRARY), hardlink("lib/b.so", "lib/a.so"), Item("lib/c.so", LIBRARY)]
+    prefix = {"prefix_placeholder": "/opt/pre", "file_mode": "binary"}
+    path = CondaPackage(items, entries={"lib/b.so": prefix}).write(tmp_path)
+    out, result = rewrite(path, tmp_path)
+    assert [change.name for change in result.changed] == ["lib/c.so"]
+    assert contents_of(out)["lib/b.so"] == LIBRARY
+    assert result.notices[0].startswith("lib/a.so: kept as it is")
 
 
 def test_sha256_in_prefix_follows_or_goes(tmp_path: Path) -> None:
