@@ -28,12 +28,14 @@ from unit.archive.conda_rewriters import Cutter, cut_out, library
 from wheelslim.archive.artifact import ArtifactKind
 from wheelslim.archive.conda import CondaArtifact
 from wheelslim.archive.conda_rewrite import CondaOptions, conda_output_name, rewrite_conda
-from wheelslim.errors import ArchiveError, UsageError, VerifyError
+from wheelslim.errors import ArchiveError, StorageError, UsageError, VerifyError
+from wheelslim.pieces import Data
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from wheelslim.pieces import Piece
     from wheelslim.rewriter import Rewriter, RewriteResult
     from wheelslim.source import Source
 
@@ -218,6 +220,34 @@ def test_confirm_stops_the_run(tmp_path: Path) -> None:
         rewrite(rich_package().write(tmp_path), tmp_path, Doubter())
     assert caught.value.place.member == "lib/libdemo.so.1.2"
     assert caught.value.place.artifact == str(tmp_path / "cudademo-1.0-h0_0.conda")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_otherwise_than_confirmed_is_found(tmp_path: Path, kind: str) -> None:
+    class Fickle(Cutter):
+        """Changes its mind, at the same size, after everything was confirmed."""
+
+        def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
+            self.pieces = list(super().plan(name, source) or []) or None
+            return self.pieces
+
+        def stamp(self, result: RewriteResult) -> bytes:
+            assert self.pieces is not None
+            self.pieces[1] = Data(b"!")
+            return super().stamp(result)
+
+    path = CondaPackage([Item("lib/a.so", LIBRARY)]).write(tmp_path, kind)
+    with pytest.raises(VerifyError, match=r"lib/a\.so.*another content"):
+        rewrite(path, tmp_path, Fickle())
+
+
+def test_a_scratch_directory_that_cannot_be_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError) as caught:
+        rewrite(
+            rich_package().write(tmp_path), tmp_path, options=replace(FAST, scratch_dir=tmp_path / "file/x")
+        )
+    assert caught.value.exit_code == 5
 
 
 # --- placeholders ---
