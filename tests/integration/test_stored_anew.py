@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,17 +12,21 @@ from corpus.recipes import BY_NAME
 from integration.pruning import prune
 from judges import binutils
 from judges.programs import must
+from wheelslim.architecture import ComputeCapability
 from wheelslim.container_rewrite import ContainerRewriter
+from wheelslim.errors import VerifyError
 from wheelslim.kernels.filter import judge_library
 from wheelslim.kernels.rules import KernelRules, compile_patterns
 from wheelslim.plan import Planner, Request
+from wheelslim.proof.declared import Declared
+from wheelslim.proof.library import verify_library
 from wheelslim.slim import LibraryOptions
 from wheelslim.source import Source
 from wheelslim.spool import SpoolFile
 from wheelslim.targets import parse_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from judges.cuobjdump import Cuobjdump
@@ -51,6 +56,7 @@ def test_recompressed_libraries_hold_the_same_cubins(
     usual = prune(library, tmp_path / "usual.so", words)
     smaller = prune(library, tmp_path / "smaller.so", words, recompressing(words))
     assert cuobjdump.cubins(smaller.path) == cuobjdump.cubins(usual.path)
+    check_proof(library, smaller.path, Declared(stored_anew=True))
     loaded = loader.load(smaller.path, "answer")
     assert loaded.values == {"answer": "42"}
     for old, new in zip(loader.load(usual.path).registered, loaded.registered, strict=True):
@@ -90,11 +96,30 @@ def test_emptied_containers_are_gone_and_the_others_as_they_were(
     assert {name for name in before if re.search(r"kernel_[123]\dPf", name)} == before - after
     assert len(before - after) == verdict.account.emptied == verdict.account.kernels_gone == 30
     assert verdict.account.operators == tuple(sorted(f"kernel_{number}" for number in range(10, 40)))
+    check_proof(library, emptied.path, Declared(emptied=verdict.offsets), [86])
+    some = frozenset(sorted(verdict.offsets)[1:])
+    with pytest.raises(VerifyError), sources(library, emptied.path) as (old_source, new_source):
+        verify_library(old_source, new_source, [ComputeCapability(8, 6)], Declared(emptied=some))
     loaded = loader.load(emptied.path, "answer")
     assert loaded.values == {"answer": "42"}
     for old, new in zip(loader.load(usual.path).registered, loaded.registered, strict=True):
         assert new.entries in ((), old.entries)
     assert sum(not one.entries for one in loaded.registered) == 30
+
+
+def check_proof(library: Path, slimmed: Path, declared: Declared, numbers: Sequence[int] = (86, 90)) -> None:
+    """The change is proved where it is declared, and refused where it is not."""
+    devices = [ComputeCapability.of_number(number) for number in numbers]
+    with sources(library, slimmed) as (before, after):
+        verify_library(before, after, devices, declared)
+        with pytest.raises(VerifyError):
+            verify_library(before, after, devices)
+
+
+@contextmanager
+def sources(*paths: Path) -> Iterator[tuple[Source, ...]]:
+    with ExitStack() as stack:
+        yield tuple(Source.of_file(stack.enter_context(path.open("rb")).fileno()) for path in paths)
 
 
 def symbols(cuobjdump: Cuobjdump, path: Path) -> set[str]:

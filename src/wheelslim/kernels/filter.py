@@ -43,11 +43,17 @@ class KernelVerdict:
     """Which containers of one library go.
 
     ``positions`` are offsets in the file behind the source that was surveyed, so ``veto`` has to
-    get sources of that very file.
+    get sources of that very file; ``offsets`` are the same in the library.
     """
 
     positions: frozenset[int]
     account: KernelAccount
+    base: int = 0
+
+    @property
+    def offsets(self) -> frozenset[int]:
+        """Offsets of the emptied containers in the library's own file."""
+        return frozenset(position - self.base for position in self.positions)
 
     def veto(self, source: Source, container: Container) -> bool:
         """Whether ``container``, whose offset counts from the start of ``source``, is emptied."""
@@ -91,7 +97,7 @@ def judge(survey: KernelSurvey, library: str, rules: KernelRules) -> KernelVerdi
         operators=_operators_gone(survey, gone, kept),
         sources=tuple(sorted({source for name in gone if (source := source_name(name)) is not None})),
     )
-    return KernelVerdict(positions, account)
+    return KernelVerdict(positions, account, survey.base)
 
 
 def _operators_gone(survey: KernelSurvey, gone: set[str], kept: set[str]) -> tuple[str, ...]:

@@ -36,9 +36,10 @@ class SurveyedContainer:
 
 @dataclass(frozen=True)
 class KernelSurvey:
-    """The containers of one library."""
+    """The containers of one library, which begins at ``base`` of the file behind its source."""
 
     containers: tuple[SurveyedContainer, ...]
+    base: int = 0
 
     @cached_property
     def demangled(self) -> dict[str, str]:
@@ -59,7 +60,7 @@ def survey_library(source: Source, planner: Planner) -> KernelSurvey:
     for part in read_library(source).device:
         section = source.part(part.section.sh_offset, part.section.sh_size)
         found.extend(survey_containers(section, part.tiling.containers, planner))
-    return KernelSurvey(tuple(found))
+    return KernelSurvey(tuple(found), source.base)
 
 
 def survey_containers(

@@ -7,6 +7,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from wheelslim.errors import Place, VerifyError
+from wheelslim.proof.anew import prove_stored_anew, units
+from wheelslim.proof.declared import NOTHING_DECLARED
 from wheelslim.selection import choose
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from wheelslim.architecture import ComputeCapability
     from wheelslim.fatbin.model import Container, Entry
+    from wheelslim.proof.declared import Declared
     from wheelslim.proof.side import Side
     from wheelslim.source import Source
 
@@ -27,8 +30,16 @@ class DeviceProof:
     entries: int
 
 
-def prove_device(before: Side, after: Side, devices: Sequence[ComputeCapability]) -> DeviceProof:
+def prove_device(
+    before: Side,
+    after: Side,
+    devices: Sequence[ComputeCapability],
+    declared: Declared = NOTHING_DECLARED,
+) -> DeviceProof:
     """Prove that every entry is one of the original's, and that each device chooses the same ones.
+
+    Containers that were declared to be emptied may be; with entries declared to be stored anew,
+    their plain payloads are compared where their bytes differ.
 
     Raises:
         VerifyError: the first promise that does not hold, with its place in the slimmed file.
@@ -36,8 +47,17 @@ def prove_device(before: Side, after: Side, devices: Sequence[ComputeCapability]
     pairs = list(_paired(before, after))
     entries = choices = 0
     for old, new in pairs:
-        entries += _compare_entries(old, new)
-        choices += _compare_choices(old, new, devices)
+        offset = old.source.base - before.source.base + old.container.offset
+        if not new.container.entries and offset in declared.emptied:
+            continue
+        try:
+            entries += _compare_entries(old, new)
+            choices += _compare_choices(old, new, devices)
+        except VerifyError:
+            if not declared.stored_anew:
+                raise
+            entries += _compare_anew(old, new, devices)
+            choices += len(devices)
     return DeviceProof(len(pairs), choices, entries)
 
 
@@ -114,6 +134,12 @@ def _compare_entries(old: _Placed, new: _Placed) -> int:
                 hint=f"The container lay at address {old.address:#x} before",
             )
     return len(new.container.entries)
+
+
+def _compare_anew(old: _Placed, new: _Placed, devices: Sequence[ComputeCapability]) -> int:
+    place = Place(section=new.section, offset=new.container.offset)
+    before, after = (list(units(one.source, one.container)) for one in (old, new))
+    return prove_stored_anew(before, after, devices, place)
 
 
 def _same_header(old: Entry, new: Entry) -> bool:

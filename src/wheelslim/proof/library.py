@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelslim.errors import VerifyError
+from wheelslim.proof.declared import NOTHING_DECLARED
 from wheelslim.proof.device import prove_device
 from wheelslim.proof.host import prove_host
 from wheelslim.proof.side import Side
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from wheelslim.architecture import ComputeCapability
     from wheelslim.elf.model import ElfFile
+    from wheelslim.proof.declared import Declared
     from wheelslim.source import Source
 
 
@@ -41,8 +43,15 @@ class LibraryProof:
         )
 
 
-def verify_library(original: Source, slimmed: Source, devices: Sequence[ComputeCapability]) -> LibraryProof:
+def verify_library(
+    original: Source,
+    slimmed: Source,
+    devices: Sequence[ComputeCapability],
+    declared: Declared = NOTHING_DECLARED,
+) -> LibraryProof:
     """Prove that each device runs the same device code from both, and that the host part is the same.
+
+    ``declared`` are changes that were asked for.
 
     Raises:
         VerifyError: the first promise that does not hold, with its place in the slimmed file.
@@ -50,7 +59,7 @@ def verify_library(original: Source, slimmed: Source, devices: Sequence[ComputeC
     """
     before, after = Side.of(original), Side.of(slimmed)
     check_related(before.elf, after.elf)
-    device = prove_device(before, after, devices)
+    device = prove_device(before, after, devices, declared)
     return LibraryProof(device.containers, device.choices, device.entries, prove_host(before, after))
 
 

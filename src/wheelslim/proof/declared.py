@@ -1,0 +1,21 @@
+"""Changes that were asked for beyond the driver's rule, and that a proof therefore allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a slimmed library may show.
+
+    ``stored_anew``: entries may be compressed otherwise, and concatenated ones be apart, as long as
+    their plain payloads are the same. ``emptied`` are offsets, in the original library's file, of
+    containers that may be empty although a device ran something of them.
+    """
+
+    stored_anew: bool = False
+    emptied: frozenset[int] = frozenset()
+
+
+NOTHING_DECLARED = Declared()
