@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from judges import binutils, readelf
-
 from wheelslim.pieces import stream
 from wheelslim.plan import Planner, PtxPolicy, Request
 from wheelslim.slim import DEFAULT_OPTIONS, LibraryAccount, LibraryOptions, slim_library

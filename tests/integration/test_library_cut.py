@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders import fatbin
 from builders.library import CudaLibrary
 from builders.machine import AARCH64
 from corpus.recipes import BY_NAME, RECIPES
 from integration.pruning import check_library, check_tools_afterwards, numbers, prune, same_file
 from judges import readelf
-
 from wheelslim.slim import Method
 
 if TYPE_CHECKING:

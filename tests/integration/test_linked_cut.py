@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from builders.linked import ONE_SEGMENT, LinkedLibrary
 from corpus.recipes import PARTS
 from integration.pruning import check_library, check_tools_afterwards, numbers, prune

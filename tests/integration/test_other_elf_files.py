@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from builders import elf, fatbin
 from builders.library import CudaLibrary
 from integration.pruning import Pruned, prune
 from judges import binutils, readelf
 from judges.programs import must, program
-
 from wheelslim.errors import ElfFormatError
 from wheelslim.slim import Method
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
 from builders.conda import (
     CondaPackage,
     Item,
@@ -23,10 +26,7 @@ from builders.conda import (
     write_conda,
     write_zip,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from unit.archive.conda_rewriters import Cutter, library
-
 from wheelslim.archive.conda import CondaArtifact
 from wheelslim.archive.conda_rewrite import CondaOptions, rewrite_conda
 from wheelslim.errors import ArchiveError, ExitCode, StorageError, WheelslimError

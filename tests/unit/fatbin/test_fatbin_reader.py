@@ -7,13 +7,13 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from builders import fatbin as make
 from builders import strategies
 from builders.sources import source_of
 from corpus.recipes import PARTS
-from hypothesis import given
-from hypothesis import strategies as st
-
 from wheelslim.errors import FatbinFormatError
 from wheelslim.fatbin.model import Compression, Container, Tiling
 from wheelslim.fatbin.reader import read_container, read_tiling

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from builders import fatbin as make
-from builders import strategies
-from builders.sources import source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import fatbin as make
+from builders import strategies
+from builders.sources import source_of
 from wheelslim.fatbin.reader import read_tiling
 from wheelslim.fatbin.writer import container_pieces
 from wheelslim.pieces import Copy, stream

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import lz4.block
 import pytest
 import zstandard
-from builders import fatbin as build
-from builders.sources import source_of
-from corpus.recipes import LIBRARIES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import fatbin as build
+from builders.sources import source_of
+from corpus.recipes import LIBRARIES
 from wheelslim.errors import FatbinFormatError
 from wheelslim.fatbin.payload import compress, read_payload
 from wheelslim.fatbin.reader import read_container
