@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from judges import binutils, readelf
 from wheelslim.pieces import stream
 from wheelslim.plan import Planner, PtxPolicy, Request
+from wheelslim.proof.declared import Declared
+from wheelslim.proof.library import verify_library
 from wheelslim.slim import DEFAULT_OPTIONS, LibraryAccount, LibraryOptions, slim_library
 from wheelslim.source import Source
 from wheelslim.targets import parse_targets
@@ -35,7 +37,10 @@ class Pruned:
 def prune(
     library: Path, target: Path, words: str, options: LibraryOptions = DEFAULT_OPTIONS, *, ptx: str = "auto"
 ) -> Pruned:
-    """Write the pruned library to ``target``, a copy where nothing changes."""
+    """Write the pruned library to ``target``, a copy where nothing changes, and prove it.
+
+    With the options that change device code for other reasons the proof is left to the caller.
+    """
     planner = Planner(Request(parse_targets(words), PtxPolicy(ptx)))
     with library.open("rb") as file:
         source = Source.of_file(file.fileno())
@@ -45,7 +50,18 @@ def prune(
     target.chmod(0o755)
     assert target.stat().st_size == slim.account.size_after
     assert slim.account.size_before == library.stat().st_size
+    if options.veto is None and options.rewrite is None and ptx != "none":
+        prove(library, target, planner.request, options)
     return Pruned(target, slim.pieces is not None, slim.account)
+
+
+def prove(library: Path, pruned: Path, request: Request, options: LibraryOptions) -> None:
+    """Let wheelslim verify what it wrote, with no more allowed than was asked for."""
+    devices = [device.capability for device in request.devices if device.capability is not None]
+    declared = Declared(strip=options.strip, embedded=options.embedded)
+    with library.open("rb") as old, pruned.open("rb") as new:
+        before, after = Source.of_file(old.fileno()), Source.of_file(new.fileno())
+        verify_library(before, after, devices, declared)
 
 
 def runs(entry: Entry, sm: int) -> bool:

@@ -7,15 +7,17 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from wheelslim.errors import Place, VerifyError
+from wheelslim.fatbin.model import Container
 from wheelslim.proof.anew import prove_stored_anew, units
 from wheelslim.proof.declared import NOTHING_DECLARED
+from wheelslim.proof.embedded import EmbeddedPair, paired_embedded
 from wheelslim.selection import choose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wheelslim.architecture import ComputeCapability
-    from wheelslim.fatbin.model import Container, Entry
+    from wheelslim.fatbin.model import Entry
     from wheelslim.proof.declared import Declared
     from wheelslim.proof.side import Side
     from wheelslim.source import Source
@@ -58,7 +60,13 @@ def prove_device(
                 raise
             entries += _compare_anew(old, new, devices)
             choices += len(devices)
-    return DeviceProof(len(pairs), choices, entries)
+    count = len(pairs)
+    for pair in paired_embedded(before, after):
+        old, new = _embedded(pair, before, after)
+        entries += _compare_entries(old, new)
+        choices += _compare_choices(old, new, devices)
+        count += 1
+    return DeviceProof(count, choices, entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,17 @@ def _paired(before: Side, after: Side) -> Iterator[tuple[_Placed, _Placed]]:
     order_new = [address for address in new_by_address if address in named_new]
     if [partner[address] for address in order_old] != order_new:
         raise VerifyError("the containers are in another order")
+
+
+def _embedded(pair: EmbeddedPair, before: Side, after: Side) -> tuple[_Placed, _Placed]:
+    """Bring an embedded pair into the form of the others; zeros are a container without entries."""
+    section = pair.region.section
+    source = before.source.part(section.sh_offset, section.sh_size)
+    nothing = Container(0, 0, 0, ())
+    return (
+        _Placed(pair.old, pair.address, source, section.name),
+        _Placed(pair.new or nothing, pair.address, after.source, section.name),
+    )
 
 
 def _compare_entries(old: _Placed, new: _Placed) -> int:

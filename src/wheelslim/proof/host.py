@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING
 from wheelslim.elf.layout import DYN, EHDR, PHDR, SHDR, SectionType, SegmentType
 from wheelslim.errors import Place, VerifyError
 from wheelslim.fatbin.layout import DEVICE_SECTIONS
+from wheelslim.proof.declared import NOTHING_DECLARED
+from wheelslim.proof.embedded import embedded_ranges
 from wheelslim.proof.image import AddressRange, check_loads, compare_images
+from wheelslim.proof.stripped import compare_symbols, may_be_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelslim.elf.model import ElfFile, Section
     from wheelslim.library import DeviceSection
+    from wheelslim.proof.declared import Declared
     from wheelslim.proof.side import Side
     from wheelslim.source import Source
 
 _WORD = 8
 
 
-def prove_host(before: Side, after: Side) -> int:
+def prove_host(before: Side, after: Side, declared: Declared = NOTHING_DECLARED) -> int:
     """Prove that host code and data are the same where a process sees them; returns the bytes compared.
+
+    Embedded containers of ``before.regions`` are left to ``prove_device``.
 
     Raises:
         VerifyError: the first difference, with its place in the slimmed file.
     """
     check_loads(after.elf)
-    moved = _compare_sections(before, after)
+    moved = _compare_sections(before, after, declared)
     exempt = [
-        *_header_ranges(before),
+        *_header_ranges(before, after),
         *_wrapper_ranges(before, after),
         *moved,
         *_dynamic_ranges(before, after),
@@ -39,21 +45,29 @@ def prove_host(before: Side, after: Side) -> int:
         AddressRange(part.section.sh_addr, part.section.sh_addr + part.section.sh_size)
         for part in before.library.device
     ]
+    device.extend(embedded_ranges(before, after))
     host = compare_images((before.source, before.elf), (after.source, after.elf), exempt, device)
     _compare_segments(before.elf, after.elf)
     return host
 
 
-def _compare_sections(before: Side, after: Side) -> list[AddressRange]:
+def _compare_sections(before: Side, after: Side, declared: Declared) -> list[AddressRange]:
     """Compare section by section; returns the address ranges whose sections moved (compared here)."""
     moved = []
-    taken: set[int] = set()
-    for section in before.elf.sections:
-        index = _counterpart(section, after.elf, taken)
-        if index is None:
+    pairs = _counterparts(before.elf, after.elf)
+    gone = {index for index in range(1, len(before.elf.sections)) if index not in pairs}
+    split = {region.index for region in before.regions}
+    for index, section in enumerate(before.elf.sections):
+        if index in split:
+            _compare_parts(section, after.elf)
+            continue
+        if index not in pairs:
+            if may_be_gone(section, declared.strip) or section.sh_type == SectionType.NULL:
+                continue
             raise VerifyError(f"section {section.name} is gone")
-        taken.add(index)
-        new = after.elf.sections[index]
+        new = after.elf.sections[pairs[index]]
+        if section.is_alloc and pairs[index] != index:
+            raise VerifyError(f"section {section.name} has another number, which symbols hold")
         if section.name in DEVICE_SECTIONS and section.is_alloc:
             continue
         if section.sh_size != new.sh_size:
@@ -65,22 +79,48 @@ def _compare_sections(before: Side, after: Side) -> list[AddressRange]:
             )
         if section.is_alloc and section.sh_addr == new.sh_addr:
             continue  # Compared with the image, at its address.
-        if section.file_size:
+        if section.sh_type == SectionType.SYMTAB:
+            compare_symbols(before, section, after, new, gone)
+        elif section.file_size:
             _compare_content(before.source, section, after.source, new)
             if section.is_alloc:
                 moved.append(AddressRange(section.sh_addr, section.sh_addr + section.sh_size))
     return moved
 
 
-def _counterpart(section: Section, elf: ElfFile, taken: set[int]) -> int | None:
-    same = [
-        index
-        for index, new in enumerate(elf.sections)
-        if index not in taken
-        and (new.name, new.sh_type, new.sh_flags) == (section.name, section.sh_type, section.sh_flags)
-    ]
-    at_address = [index for index in same if elf.sections[index].sh_addr == section.sh_addr]
-    return next(iter(at_address or same), None)
+def _counterparts(before: ElfFile, after: ElfFile) -> dict[int, int]:
+    """Pair the sections by name, type and flags, then by address, each once."""
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for old_index, section in enumerate(before.sections):
+        same = [
+            index
+            for index, new in enumerate(after.sections)
+            if index not in taken
+            and (new.name, new.sh_type, new.sh_flags) == (section.name, section.sh_type, section.sh_flags)
+        ]
+        at_address = [index for index in same if after.sections[index].sh_addr == section.sh_addr]
+        for index in (at_address or same)[:1]:
+            pairs[old_index] = index
+            taken.add(index)
+    return pairs
+
+
+def _compare_parts(section: Section, after: ElfFile) -> None:
+    """Check that headers of the same name describe every byte of a section that may have holes."""
+    position, end = section.sh_addr, section.sh_addr + section.sh_size
+    named = (s for s in after.sections if s.name == section.name and position <= s.sh_addr < end)
+    for part in sorted(named, key=lambda s: s.sh_addr):
+        if part.sh_addr != position or part.sh_flags != section.sh_flags:
+            break
+        position += part.sh_size
+    if position != end:
+        raise VerifyError(
+            f"the parts of section {section.name} do not cover it",
+            place=Place(section=section.name),
+            expected=f"the end at {end:#x}",
+            found=f"{position:#x}",
+        )
 
 
 def _compare_content(old_source: Source, old: Section, new_source: Source, new: Section) -> None:
@@ -101,13 +141,14 @@ def _compare_content(old_source: Source, old: Section, new_source: Source, new: 
         position += len(one)
 
 
-def _header_ranges(side: Side) -> Iterator[AddressRange]:
+def _header_ranges(side: Side, after: Side) -> Iterator[AddressRange]:
     """Where headers lie in memory: they describe the file and differ by design.
 
     The program header table may grow up to the first section that has not moved.
     """
     header = side.elf.header
-    ends = [s.sh_offset for s in side.elf.sections if s.file_size and s.is_alloc]
+    still = {(s.name, s.sh_addr) for s in after.elf.sections if s.is_alloc}
+    ends = [s.sh_offset for s in side.elf.sections if s.file_size and (s.name, s.sh_addr) in still]
     table_end = header.e_phoff + header.e_phnum * PHDR.size
     limit = min((end for end in ends if end >= table_end), default=table_end)
     for start, end in (
@@ -181,8 +222,8 @@ def _dynamic_ranges(before: Side, after: Side) -> Iterator[AddressRange]:
 
 
 def _compare_segments(before: ElfFile, after: ElfFile) -> None:
-    """Program headers other than PT_LOAD and PT_PHDR say the same; notes may have moved."""
-    movable = (SegmentType.NOTE, SegmentType.GNU_PROPERTY)
+    """Program headers other than PT_LOAD and PT_PHDR say the same; notes and PT_INTERP may have moved."""
+    movable = (SegmentType.NOTE, SegmentType.GNU_PROPERTY, SegmentType.INTERP)
     passed = (SegmentType.LOAD, SegmentType.PHDR)
     olds = [s for s in before.segments if s.p_type not in passed]
     news = [s for s in after.segments if s.p_type not in passed]
@@ -192,8 +233,11 @@ def _compare_segments(before: ElfFile, after: ElfFile) -> None:
         expected = old._replace(p_offset=new.p_offset)
         if old.p_type in movable and new.p_vaddr != old.p_vaddr:
             home = next((s for s in after.sections if s.is_alloc and s.sh_addr == new.p_vaddr), None)
-            if home is None or home.sh_type != SectionType.NOTE:
-                raise VerifyError("a note segment leads nowhere", found=f"{new.p_vaddr:#x}")
+            was = next((s for s in before.sections if s.is_alloc and s.sh_addr == old.p_vaddr), None)
+            if home is None or was is None or (home.name, home.sh_type) != (was.name, was.sh_type):
+                raise VerifyError(
+                    f"program header of type {old.p_type:#x} leads nowhere", found=f"{new.p_vaddr:#x}"
+                )
             expected = expected._replace(p_vaddr=new.p_vaddr, p_paddr=new.p_paddr)
         if new != expected:
             raise VerifyError(f"program header of type {old.p_type:#x} differs", found=str(new))

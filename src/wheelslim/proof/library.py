@@ -57,10 +57,11 @@ def verify_library(
         VerifyError: the first promise that does not hold, with its place in the slimmed file.
         ElfFormatError: one of the two is no well-formed ELF file.
     """
-    before, after = Side.of(original), Side.of(slimmed)
+    before, after = Side.of(original, embedded=declared.embedded), Side.of(slimmed)
     check_related(before.elf, after.elf)
     device = prove_device(before, after, devices, declared)
-    return LibraryProof(device.containers, device.choices, device.entries, prove_host(before, after))
+    host = prove_host(before, after, declared)
+    return LibraryProof(device.containers, device.choices, device.entries, host)
 
 
 def check_related(before: ElfFile, after: ElfFile) -> None:
