@@ -15,6 +15,7 @@ from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
 from wheelslim.cli.verify import verify
+from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
 from wheelslim.version import VERSION
 
@@ -50,6 +51,7 @@ app.command("explain")(explain)
 app.command("verify")(verify)
 app.command("prune")(prune)
 app.command("env")(env)
+app.command("wheelhouse")(wheelhouse)
 
 
 def main() -> None:
