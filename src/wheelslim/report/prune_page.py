@@ -20,7 +20,7 @@ _MOST_AREAS = 40
 def prune_page(report: PruneReport) -> Page:
     """Lay the report of ``prune`` out as a page."""
     name = report.artifact.rpartition("/")[2] or report.artifact
-    output = "nothing written (dry run)" if report.output is None else report.output
+    output = "nothing written" if report.output is None else report.output
     after = report.size_after
     figures = [Figure("installed", report.installed_before, report.installed_after)]
     if after is not None and (report.size_before, after) != (report.installed_before, report.installed_after):

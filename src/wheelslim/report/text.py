@@ -35,7 +35,7 @@ def render_prune_text(
 
 def _heading(report: PruneReport) -> str:
     lines = [report.artifact]
-    lines.append("→ nothing written (dry run)" if report.output is None else f"→ {report.output}")
+    lines.append("→ nothing written" if report.output is None else f"→ {report.output}")
     lines.append(f"for {', '.join(report.targets)}")
     return "\n".join(lines) + "\n"
 
