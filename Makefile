@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help demo test test-real test-real-all check format fuzz docs constraints clean
+.PHONY: help demo test test-real test-real-all results check format fuzz docs constraints clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -47,6 +47,11 @@ test-real: .venv/dev ## tests on wheels from PyPI, kept in $WHEELSLIM_TEST_CACHE
 
 test-real-all: .venv/dev ## the large wheels, too: those that are in the cache (fetch.py all: 6 GiB)
 	$(BIN)/python -m pytest -m real $(TEST_ARGS)
+
+results: .venv/dev ## measure docs/results.md again: 6 GiB of wheels, 10 GiB of environments, an hour
+	$(BIN)/python tests/real/fetch.py all
+	$(BIN)/python tests/real/environments.py small torch torch-2.1
+	$(BIN)/python scripts/results.py
 
 check: .venv/dev ## lint, format and types
 	$(BIN)/ruff check .

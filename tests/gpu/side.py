@@ -65,7 +65,10 @@ class Side:
         """Faults of the comparison itself: the child did not map the pruned files, or mapped originals."""
         if self.copy is None:
             return []
-        mapped = json.loads((self.results("LAZY") / "about.json").read_text())["mapped"]
+        about = self.results("LAZY") / "about.json"
+        if not about.exists():
+            return ["the operations did not come to an end"]
+        mapped = json.loads(about.read_text())["mapped"]
         originals = {str(site / name) for name in self.copy.pruned} & set(mapped)
         used = {str(self.copy.root / name) for name in self.copy.pruned} & set(mapped)
         faults = [f"the original was mapped: {name}" for name in sorted(originals)]
@@ -75,6 +78,9 @@ class Side:
 def child(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a child process with the settings that make cuBLAS repeatable."""
     environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "PYTHONPATH": "", **variables}
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT, cwd=TESTS
-    )
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment, timeout=TIMEOUT, cwd=TESTS
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, -1, "", f"no end within {TIMEOUT} s")

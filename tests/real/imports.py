@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from judges.loader import Loader
 from judges.programs import must
 from real.environments import copied, directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from real.pruned import Pruned
 
@@ -85,11 +87,19 @@ print("xgboost", xgboost.__version__, xgboost.build_info()["USE_CUDA"])
 }
 """By the key of the wheel: the environment, and what runs there."""
 
+CALLS = {
+    "cublas-aarch64": {
+        "nvidia/cublas/lib/libcublasLt.so.12": ("cublasLtGetVersion", "120603"),
+        "nvidia/cublas/lib/libcublas.so.12": ("cublasGetCudartVersion", "12030"),
+    },
+}
+"""AArch64 libraries, a function of each and what it returns."""
+
 
 def check(wheels: Sequence[Pruned]) -> str:
     """Install the wheels over their originals in a copy of the first one's environment, and run its lines."""
-    if wheels[0].key not in IMPORTS:
-        pytest.skip("another machine's wheel")
+    if wheels[0].key in CALLS:
+        return load_under_qemu(wheels[0])
     name, lines = IMPORTS[wheels[0].key]
     if not (directory() / name).exists():
         pytest.skip(f"no environment to import it in: python tests/real/environments.py {name}")
@@ -97,6 +107,15 @@ def check(wheels: Sequence[Pruned]) -> str:
         python = str(environment / "bin" / "python")
         install(python, [one.wheel for one in wheels])
         return must([python, "-c", lines], env=clean()).strip() or "ok"
+
+
+def load_under_qemu(pruned: Pruned) -> str:
+    """Another machine's wheel: load its libraries with that machine's loader, and call into them."""
+    loader = Loader.make("aarch64", Path(tempfile.mkdtemp(dir=pruned.scratch)))
+    tree = pruned.unpacked(pruned.wheel)
+    for path, (function, value) in CALLS[pruned.key].items():
+        assert loader.load(tree / path, function).values == {function: value}
+    return "loaded under qemu"
 
 
 def install(python: str, wheels: Sequence[Path]) -> None:
