@@ -44,12 +44,14 @@ def fails(original: Path, slimmed: Path, declared: Declared, message: str) -> No
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("compiled")
-    (directory / "answer.c").write_text(
-        "static int hidden(void) { return 42; } int answer(void) { return hidden(); }"
-    )
-    options = ["-g", "-O0", "-shared", "-fPIC", "-Wl,--emit-relocs", str(directory / "answer.c")]
-    must([program("gcc"), *options, "-o", str(directory / "libanswer.so")])
+    return build(tmp_path_factory.mktemp("compiled"), "-Wl,--emit-relocs")
+
+
+def build(directory: Path, *options: str) -> Path:
+    code = "static int hidden(void) { return 42; } int answer(void) { return hidden(); }"
+    (directory / "answer.c").write_text(code)
+    usual = ["-g", "-O0", "-shared", "-fPIC", *options, str(directory / "answer.c")]
+    must([program("gcc"), *usual, "-o", str(directory / "libanswer.so")])
     return directory / "libanswer.so"
 
 
