@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from wheelslim.archive.artifact import ArtifactKind, MemberType
 from wheelslim.archive.paths_json import PATHS_JSON, Content
 from wheelslim.contents import ContentKind, content_kind
+from wheelslim.elf.strip import StripMode
 from wheelslim.errors import ElfFormatError, Place, VerifyError, WheelslimError
 from wheelslim.proof import books
+from wheelslim.proof.declared import Declared
 from wheelslim.proof.device import prove_device
 from wheelslim.proof.host import prove_host
 from wheelslim.proof.library import check_related
@@ -43,6 +45,7 @@ class ArtifactProof:
         self._before = before
         self._after = after
         self._devices = devices
+        self._told = tuple(stamps)
         self._stamps = {stamp.member for stamp in stamps}
         self._dropped = {name for stamp in stamps for name in stamp.dropped_members}
         self._failures: dict[Promise, VerifyError] = {}
@@ -108,22 +111,36 @@ class ArtifactProof:
             self._fail(Promise.MEMBERS, _content_differs(name, old, new))
             return
         try:
-            before, after = Side.of(old), Side.of(new)
+            declared = self._declared(name)
+            before, after = Side.of(old, embedded=declared.embedded), Side.of(new)
             check_related(before.elf, after.elf)
         except (VerifyError, ElfFormatError) as error:
             self._fail(Promise.HOST_CODE, _as_failure(error, name))
             return
         self._counts["libraries"] += 1
         try:
-            device = prove_device(before, after, self._devices)
+            device = prove_device(before, after, self._devices, declared)
             self._counts["containers"] += device.containers
             self._counts["entries"] += device.entries
         except VerifyError as error:
             self._fail(Promise.DEVICE_CODE, _as_failure(error, name))
         try:
-            self._counts["host bytes"] += prove_host(before, after)
+            self._counts["host bytes"] += prove_host(before, after, declared)
         except VerifyError as error:
             self._fail(Promise.HOST_CODE, _as_failure(error, name))
+
+    def _declared(self, name: str) -> Declared:
+        """Join what the stamps say was asked for."""
+        modes = {stamp.strip for stamp in self._told}
+        strip = next(
+            (mode for mode in (StripMode.ALL, StripMode.DEBUG) if mode.value in modes), StripMode.NONE
+        )
+        return Declared(
+            stored_anew=any(stamp.stored_anew for stamp in self._told),
+            emptied=frozenset().union(*(stamp.emptied_containers(name) for stamp in self._told)),
+            strip=next(told, StripMode.NONE),
+            embedded=any(stamp.embedded for stamp in self._told),
+        )
 
     def _books(self, listing: Listing) -> None:
         for name in (name for name in listing.after if name in self._stamps or name.endswith("/WHEEL")):
