@@ -132,9 +132,7 @@ class ArtifactProof:
     def _declared(self, name: str) -> Declared:
         """Join what the stamps say was asked for."""
         modes = {stamp.strip for stamp in self._told}
-        strip = next(
-            (mode for mode in (StripMode.ALL, StripMode.DEBUG) if mode.value in modes), StripMode.NONE
-        )
+        told = (mode for mode in (StripMode.ALL, StripMode.DEBUG) if mode.value in modes)
         return Declared(
             stored_anew=any(stamp.stored_anew for stamp in self._told),
             emptied=frozenset().union(*(stamp.emptied_containers(name) for stamp in self._told)),
