@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.errors import FatbinFormatError, Place, VerifyError
@@ -115,7 +115,8 @@ def prove_stored_anew(
                 position += 1
             if position == len(old):
                 raise VerifyError(
-                    f"an entry for {unit.entry.label} holds none of the original's code", place=place
+                    f"an entry for {unit.entry.label} holds none of the original's code",
+                    place=replace(place, offset=unit.holder.offset),
                 )
             partner[index] = position
             position += 1
