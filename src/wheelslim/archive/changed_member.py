@@ -10,7 +10,7 @@ from wheelslim.archive.deflate import BLOCK, Deflated, deflate, store
 from wheelslim.archive.growing import GrowingRange
 from wheelslim.archive.inflate import crc32, inflate, wrong_crc
 from wheelslim.archive.inflated import Inflated, fill_scratch
-from wheelslim.archive.record import check_member, new_hash
+from wheelslim.archive.record import check_content
 from wheelslim.archive.storage import storage_errors
 from wheelslim.archive.zip_format import Method
 from wheelslim.archive.zip_writer import NewMember
@@ -142,20 +142,20 @@ class MemberWriter:
 
     def _check_original(self, entry: ZipEntry, row: RecordEntry, original: Inflated) -> str:
         """Compare the original with its RECORD row, and with its CRC where nobody has yet."""
-        sha256 = hashlib.sha256()
-        other = None if row.algorithm == "sha256" else new_hash(row)
         update = crc32()
         crc = 0
-        for block in self.workers.checked(original.source.blocks()):
-            sha256.update(block)
-            if other is not None:
-                other.update(block)
-            if not original.checked:
+
+        def summed(blocks: Iterable[bytes]) -> Iterator[bytes]:
+            nonlocal crc
+            for block in blocks:
                 crc = update(block, crc)
+                yield block
+
+        blocks = self.workers.checked(original.source.blocks())
+        sha256 = check_content(row, blocks if original.checked else summed(blocks))
         if not original.checked and crc != entry.crc:
             raise wrong_crc(entry, crc)
-        check_member(row, (other or sha256).digest(), original.source.size)
-        return sha256.hexdigest()
+        return sha256
 
     def _read_back(self, entry: ZipEntry, written: GrowingRange, size: int) -> _ReadBack:
         """Inflate what is written into scratch, right behind the writer, and hash it."""

@@ -141,20 +141,14 @@ class Record:
             )
 
     def expected(self, path: str) -> RecordEntry:
-        """Return the row of a member that has to carry a hash which can be checked.
+        """Return the row of a member that has to carry a hash.
 
         Raises:
-            ArchiveError: it has none, or one of another algorithm than SHA-2.
+            ArchiveError: it has none.
         """
         entry = self.entries[path]
-        if entry.digest is None or entry.algorithm not in ALGORITHMS:
-            raise ArchiveError(
-                "RECORD has no usable hash of a member",
-                place=Place(member=path),
-                expected=" or ".join(ALGORITHMS),
-                found=entry.algorithm or "none",
-                hint=_WRITE_AGAIN,
-            )
+        if entry.digest is None:
+            raise _no_hash(entry)
         return entry
 
     def rewritten(self, changed: Mapping[str, RecordEntry], dropped: Collection[str]) -> bytes:
@@ -179,12 +173,39 @@ class Record:
         return ("".join(parts) + added).encode("utf-8")
 
 
-def check_member(entry: RecordEntry, digest: bytes, size: int) -> None:
-    """Compare a member with its row.
+def _no_hash(entry: RecordEntry) -> ArchiveError:
+    return ArchiveError(
+        "RECORD has no usable hash of a member",
+        place=Place(member=entry.path),
+        expected=" or ".join(ALGORITHMS),
+        found=entry.algorithm or "none",
+        hint=_WRITE_AGAIN,
+    )
+
+
+def check_content(entry: RecordEntry | None, blocks: Iterable[bytes]) -> str:
+    """Compare a member's content with its row, if it has one; returns the SHA-256 (hex).
 
     Raises:
-        ArchiveError: another hash or size.
+        ArchiveError: another hash or size, or a hash of another algorithm than SHA-2.
     """
+    algorithm = entry.algorithm if entry is not None and entry.digest is not None else None
+    if entry is not None and algorithm not in (None, *ALGORITHMS):
+        raise _no_hash(entry)
+    sha256 = hashlib.sha256()
+    other = hashlib.new(algorithm) if algorithm not in (None, "sha256") else None
+    size = 0
+    for block in blocks:
+        size += len(block)
+        sha256.update(block)
+        if other is not None:
+            other.update(block)
+    if entry is not None:
+        _compare(entry, (other or sha256).digest(), size)
+    return sha256.hexdigest()
+
+
+def _compare(entry: RecordEntry, digest: bytes, size: int) -> None:
     if entry.size is not None and entry.size != size:
         raise ArchiveError(
             "a member does not have the size that RECORD states",
@@ -201,8 +222,3 @@ def check_member(entry: RecordEntry, digest: bytes, size: int) -> None:
             found=digest.hex(),
             hint="Download the wheel again: somebody changed it, or it is damaged",
         )
-
-
-def new_hash(entry: RecordEntry) -> hashlib._Hash:
-    """Return a hash object of the algorithm of ``entry``, which ``Record.expected`` has checked."""
-    return hashlib.new(entry.algorithm or "sha256")

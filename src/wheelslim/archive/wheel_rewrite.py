@@ -6,7 +6,6 @@ deflated, and the one before is read back and confirmed.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from wheelslim.archive.deflate import Compression
 from wheelslim.archive.inflate import heads, member_blocks
 from wheelslim.archive.inflated import Inflated, inflate_member
 from wheelslim.archive.prefetch import Prefetch
-from wheelslim.archive.record import RecordEntry, check_member, new_hash
+from wheelslim.archive.record import RecordEntry, check_content
 from wheelslim.archive.scratch import Scratch
 from wheelslim.archive.storage import storage_errors
 from wheelslim.archive.wheel import member_type
@@ -129,9 +128,10 @@ class _Run:
         self._scratch = scratch
         self._workers = workers
         self._record: Record
+        self._prefetch: Prefetch[str, _Candidate | None]
         self._rows: dict[str, RecordEntry] = {}
         self._settled: list[Future[ChangedMember]] = []
-        self._checks: list[Future[None]] = []
+        self._checks: list[Future[str]] = []
         self._reported = 0
         self._progress_lock = threading.Lock()
         self._writer = ZipWriter(fd, artifact.archive, workers.deflate, self._progress)
@@ -139,7 +139,6 @@ class _Run:
             fd, destination, self._writer, workers, scratch, options.compression, options.confirm,
             self._progress,
         )  # fmt: skip
-        self._prefetch: Prefetch[str, _Candidate | None]
 
     def _progress(self, size: int) -> None:
         with self._progress_lock:
@@ -176,7 +175,7 @@ class _Run:
         return self._finish(changed, tuple(dropped), notices)
 
     def _find_dropped(self) -> tuple[dict[str, None], tuple[str, ...]]:
-        """Return the members that are left out, and sentences about those of the signature."""
+        """Return the members that are left out, and notices."""
         artifact = self._artifact
         kept = {artifact.record_name, artifact.wheel_file_name, f"{artifact.dist_info}/METADATA"}
         signatures = [name for name in artifact.signature_names if artifact.has(name)]
@@ -190,10 +189,13 @@ class _Run:
                 and self._rewriter.drops(entry.name)
             )
         )
-        return dropped, tuple(
+        notices = [
             f"{name} was dropped: it signs the original's RECORD, which is no longer the same"
             for name in signatures
-        )
+        ]
+        if artifact.archive.prefix:
+            notices.append(f"{artifact.archive.prefix} bytes before the zip archive were kept as they are")
+        return dropped, tuple(notices)
 
     def _find_candidates(self, members: list[ZipEntry]) -> dict[str, None]:
         own = f"{self._artifact.dist_info}/"
@@ -244,8 +246,7 @@ class _Run:
 
     def _write_wheel_file(self, entry: ZipEntry, build_tag: str) -> None:
         data = self._artifact.read(entry.name)
-        row = self._record.expected(entry.name)
-        check_member(row, hashlib.new(row.algorithm or "", data).digest(), len(data))
+        check_content(self._record.expected(entry.name), [data])
         self._add(NewMember.instead_of(entry), with_build_line(data, build_tag))
         self._progress(entry.compressed_size)
 
@@ -256,32 +257,21 @@ class _Run:
     def _copy(self, entry: ZipEntry) -> None:
         self._writer.copy(entry)
         if self._options.check_input:
-            self._checks.append(self._workers.deflate.submit(self._check_unchanged, entry))
-
-    def _check_unchanged(self, entry: ZipEntry) -> None:
-        row = self._record.entries.get(entry.name)
-        has_hash = row is not None and row.digest is not None
-        expected = self._record.expected(entry.name) if has_hash else None
-        sha = hashlib.sha256() if expected is None else new_hash(expected)
-        with storage_errors(self._artifact.path):
-            for block in self._workers.checked(member_blocks(self._artifact.archive, entry)):
-                sha.update(block)
-        if expected is not None:
-            check_member(expected, sha.digest(), entry.size)
+            row = self._record.entries.get(entry.name)
+            blocks = member_blocks(self._artifact.archive, entry)
+            check = self._workers.deflate.submit(check_content, row, self._workers.checked(blocks))
+            self._checks.append(check)
 
     def _finish(
         self, changed: tuple[ChangedMember, ...], dropped: tuple[str, ...], notices: tuple[str, ...]
     ) -> RewriteResult:
         """Write the stamp, RECORD and the central directory."""
         artifact = self._artifact
-        late = (artifact.record_name, artifact.stamp_name)
         before = sum(entry.size for entry in artifact.archive.entries)
         rewritten = {name: row.size or 0 for name, row in self._rows.items()}
-        after = sum(
-            rewritten.get(entry.name, entry.size)
-            for entry in artifact.archive.entries
-            if entry.name not in dropped and entry.name not in late
-        )
+        left_out = {*dropped, artifact.record_name, artifact.stamp_name}
+        kept = [entry for entry in artifact.archive.entries if entry.name not in left_out]
+        after = sum(rewritten.get(entry.name, entry.size) for entry in kept)
         result = RewriteResult(changed, dropped, before, after, notices)
         record_entry = artifact.entry(artifact.record_name)
         stamp = self._rewriter.stamp(result)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wheelslim.archive.record import Record, RecordEntry, check_member
+from wheelslim.archive.record import Record, RecordEntry, check_content
 from wheelslim.errors import ArchiveError, WheelslimError
 
 NAME = "demo-1.0.dist-info/RECORD"
@@ -104,18 +104,26 @@ def test_members_without_a_row_are_found() -> None:
 
 def test_a_hash_that_cannot_be_checked_is_refused() -> None:
     record = Record.parse(b"none.so,,\nweak.so,md5=1B2M2Y8AsgTpgAmY7PhCfg,0\n", NAME)
-    for name in ("none.so", "weak.so"):
-        with pytest.raises(ArchiveError, match="no usable hash"):
-            record.expected(name)
+    with pytest.raises(ArchiveError, match="no usable hash"):
+        record.expected("none.so")
+    with pytest.raises(ArchiveError, match=r"no usable hash.*md5"):
+        check_content(record.expected("weak.so"), [])
 
 
-def test_a_member_is_compared_with_its_row() -> None:
-    entry = RecordEntry.parse(["x.so", SHA, "0"])
-    check_member(entry, EMPTY.digest(), 0)
+@pytest.mark.parametrize("algorithm", ["sha256", "sha384", "sha512"])
+def test_a_member_is_compared_with_its_row(algorithm: str) -> None:
+    data = [b"some ", b"content"]
+    entry = RecordEntry("x.so", algorithm, hashlib.new(algorithm, b"some content").digest(), 12)
+    assert check_content(entry, data) == hashlib.sha256(b"some content").hexdigest()
     with pytest.raises(ArchiveError, match="size"):
-        check_member(entry, EMPTY.digest(), 1)
+        check_content(entry, [*data, b"!"])
     with pytest.raises(ArchiveError, match="hash"):
-        check_member(entry, hashlib.sha256(b"x").digest(), 0)
+        check_content(entry, [b"some Content"])
+
+
+def test_a_member_without_a_row_or_a_hash_is_only_hashed() -> None:
+    for entry in (None, RecordEntry("x.so", None, None, None)):
+        assert check_content(entry, [b""]) == EMPTY.hexdigest()
 
 
 paths = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_size=1)

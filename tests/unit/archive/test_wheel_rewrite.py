@@ -207,6 +207,15 @@ def test_signatures_of_the_record_go_with_a_notice(tmp_path: Path, target: Path)
     assert_record_is_true(target)
 
 
+def test_bytes_before_the_archive_are_kept_with_a_notice(tmp_path: Path, target: Path) -> None:
+    path = WHEEL.write(tmp_path)
+    path.write_bytes(b"#!/bin/sh\n" + path.read_bytes())
+    result = run(path, target)
+    assert target.read_bytes().startswith(b"#!/bin/sh\nPK")
+    assert [notice.split(" bytes")[0] for notice in result.notices] == ["10"]
+    assert_record_is_true(target)
+
+
 def test_the_name_is_derived_where_the_file_is_named_otherwise(tmp_path: Path) -> None:
     with WheelArtifact(WHEEL.write(tmp_path, "torch.whl")) as artifact:
         assert str(artifact.name) == WHEEL.file_name
