@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wheelslim.fatbin.model import Entry
     from wheelslim.library import Library
@@ -58,6 +58,15 @@ class TargetCoverage:
     lost: int
 
 
+@dataclass(frozen=True, slots=True)
+class SectionAccount:
+    """Device code of one section before and after, by label."""
+
+    name: str
+    before: dict[str, Share]
+    after: dict[str, Share]
+
+
 @dataclass(frozen=True)
 class EmbeddedAccount:
     """Containers outside the device sections: their number, how many became zeros, shares by label."""
@@ -72,8 +81,9 @@ class EmbeddedAccount:
 class LibraryAccount:
     """What became of one library. Sizes in bytes; shares by label (``sm_90a``, ``compute_120``).
 
-    ``stripped`` is the size of the sections that went since nothing loads them. ``embedded`` is None
-    unless containers outside the device sections were asked for; the other fields are without them.
+    ``stripped`` is the size of the sections that went since nothing loads them. ``sections`` split
+    ``before`` and ``after`` up. ``embedded`` is None unless containers outside the device sections
+    were asked for; the other fields are without them.
     """
 
     size_before: int
@@ -86,6 +96,7 @@ class LibraryAccount:
     notes: tuple[str, ...] = ()
     stripped: int = 0
     embedded: EmbeddedAccount | None = None
+    sections: tuple[SectionAccount, ...] = ()
 
 
 def account_of(
@@ -113,7 +124,21 @@ def account_of(
         notes=(*library.notes, *outcome.notes),
         stripped=outcome.stripped,
         embedded=outcome.embedded,
+        sections=tuple(_section_accounts(library, plans)),
     )
+
+
+def _section_accounts(library: Library, plans: Sequence[ContainerPlan]) -> Iterator[SectionAccount]:
+    first = 0
+    for part in library.device:
+        containers = part.tiling.containers
+        pairs = list(zip(containers, plans[first : first + len(containers)], strict=True))
+        first += len(containers)
+        yield SectionAccount(
+            part.section.name,
+            shares(entry for container, _ in pairs for entry in container.entries),
+            shares(container.entries[index] for container, plan in pairs for index in plan.kept),
+        )
 
 
 def shares(entries: Iterable[Entry]) -> dict[str, Share]:
@@ -127,6 +152,12 @@ def shares(entries: Iterable[Entry]) -> dict[str, Share]:
         counts[label] += 1
         order[label] = (entry.sm, label)
     return {label: Share(counts[label], sizes[label]) for label in sorted(sizes, key=order.__getitem__)}
+
+
+def label_order(label: str) -> tuple[int, str]:
+    """Sort labels by their SM number, then by name: ``sm_80``, ``sm_90``, ``sm_90a``, ``sm_100``."""
+    digits = "".join(c for c in label.partition("_")[2] if c.isdigit())
+    return (int(digits) if digits else 0, label)
 
 
 def _counted(choices: Iterable[Choice]) -> dict[Coverage, int]:

@@ -23,6 +23,7 @@ class ContentKind(Enum):
     """ELF files for the host: shared libraries, extension modules, executables."""
     FATBIN = "loose fatbins"
     CUBIN = "loose cubins"
+    PTX = "loose PTX"
     STATIC_LIBRARY = "static libraries"
     HEADER = "headers"
     PYTHON = "Python"
@@ -31,6 +32,7 @@ class ContentKind(Enum):
 
 
 _BY_SUFFIX = {
+    ".ptx": ContentKind.PTX,
     ".py": ContentKind.PYTHON,
     ".pyi": ContentKind.PYTHON,
     ".pyx": ContentKind.PYTHON,

@@ -14,10 +14,11 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from wheelslim.architecture import Architecture
 from wheelslim.devices import devices_of
 from wheelslim.errors import TargetError
 from wheelslim.inspection import survey
-from wheelslim.selection import Coverage, choose
+from wheelslim.selection import Coverage, choose, runs_cubin, runs_ptx
 from wheelslim.targets import parse_targets
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from wheelslim.devices import TargetsGiven
     from wheelslim.inspection import InspectedLibrary, Inspection
     from wheelslim.targets import Target
+
+
+LOOSE = "loose cubins and PTX"
+"""What stands in the place of a path for device code in files of its own."""
 
 
 class Verdict(Enum):
@@ -46,7 +51,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Containers of one section that hold code (for ``labels``), but none for the target."""
+    """Containers of one section that hold code (for ``labels``), but none for the target.
+
+    For loose files ``section`` is LOOSE, and there are no places.
+    """
 
     section: str
     labels: tuple[str, ...]
@@ -140,9 +148,42 @@ def check_inspection(
                 _matches(library.path, patterns),
             )
             for library in inspection.with_device_code
-        ),
+        )
+        + _loose(inspection, devices, patterns),
         notices=(*inspection.notices, *_stamp_notices(inspection, devices)),
     )
+
+
+def _loose(
+    inspection: Inspection, devices: tuple[Target, ...], patterns: tuple[str, ...]
+) -> tuple[LibraryCheck, ...]:
+    """Check cubins and PTX in files of their own, all as one: which is used, the application knows."""
+    if not inspection.loose:
+        return ()
+    checks = []
+    for device in devices:
+        counts: Counter[Coverage] = Counter()
+        for label, share in inspection.loose.items():
+            counts[_loose_coverage(label, device)] += share.entries
+        counts = +counts
+        verdict = Verdict(next(iter(counts)).value) if len(counts) == 1 else Verdict.MIXED
+        idle = tuple(label for label in inspection.loose if _loose_coverage(label, device) is Coverage.NONE)
+        gaps = (Gap(LOOSE, idle, ()),) if idle else ()
+        checks.append(TargetCheck(device.name, verdict, dict(counts), gaps, verdict is not Verdict.NONE))
+    return (LibraryCheck(LOOSE, tuple(checks), _matches(LOOSE, patterns)),)
+
+
+def _loose_coverage(label: str, device: Target) -> Coverage:
+    try:
+        built = Architecture.parse(label)
+    except TargetError:
+        return Coverage.EXACT  # Of unknown architecture: it may be the one.
+    assert device.capability is not None  # noqa: S101 - devices_of has seen to it
+    if label == built.ptx_name:
+        return Coverage.JIT if runs_ptx(built, device.capability) else Coverage.NONE
+    if not runs_cubin(built, device.capability):
+        return Coverage.NONE
+    return Coverage.EXACT if built.capability == device.capability else Coverage.COMPATIBLE
 
 
 def _check_target(library: InspectedLibrary, device: Target, strict: bool) -> TargetCheck:

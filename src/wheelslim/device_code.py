@@ -1,5 +1,7 @@
 """The device code of one file, read for its containers alone: no relocations, no payloads.
 
+Containers among other data, outside the sections that nvcc fills, are found too.
+
 Containers whose entries are alike are kept as one group, since a library can hold 24,000 of them in a
 few hundred kinds, and what a device runs depends on the kind only.
 """
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelslim.elf.layout import SectionType
 from wheelslim.elf.reader import read_elf
 from wheelslim.elf.weight import unloaded_weight
+from wheelslim.embedded import find_embedded
 from wheelslim.errors import FatbinFormatError
 from wheelslim.fatbin.layout import DEVICE_SECTIONS, EntryFlag
 from wheelslim.fatbin.model import Compression
@@ -137,6 +140,11 @@ def read_device_code(source: Source, *, links: bool = False) -> DeviceCode:
         if tiling.containers:
             sections.append(CodeSection(section.name, section.sh_size, grouped(tiling.containers, first)))
             first += len(tiling.containers)
+    for region in find_embedded(source, elf):
+        size = sum(container.size for container in region.containers)
+        groups = grouped(region.containers, first)
+        sections.append(CodeSection(region.section.name, size, groups, embedded=True))
+        first += len(region.containers)
     weight = unloaded_weight(elf)
     linked = _linked(source) if links and sections else frozenset()
     return DeviceCode(tuple(sections), weight.symbols, weight.debug, tuple(notes), linked)

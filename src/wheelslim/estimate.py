@@ -9,13 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelslim.architecture import ComputeCapability
+from wheelslim.architecture import Architecture, ComputeCapability
+from wheelslim.errors import TargetError
 from wheelslim.fatbin.layout import EntryKind
+from wheelslim.loose.decision import decide
+from wheelslim.loose.image import LooseImage, LooseKind
 from wheelslim.plan import Request, plan_entries
 from wheelslim.selection import Coverage
 from wheelslim.targets import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wheelslim.device_code import ContainerGroup
     from wheelslim.inspection import InspectedLibrary, Inspection
 
@@ -64,6 +69,12 @@ def estimate(inspection: Inspection, request: Request) -> Estimate:
                     compressed += sum(group.compressed[i] for i in gone)
         installed -= dropped
         size -= _stored(library, dropped, compressed, whole)
+    kept = kept_labels(inspection.loose, request)
+    loose = sum(share.size for label, share in inspection.loose.items() if label not in kept)
+    installed -= loose
+    size -= loose * whole
+    for index, device in enumerate(request.devices):
+        served[index] = served[index] or _serves(inspection.loose, device)
     return Estimate(
         targets=tuple(target.name for target in request.targets),
         size_before=inspection.size,
@@ -71,8 +82,31 @@ def estimate(inspection: Inspection, request: Request) -> Estimate:
         installed_before=inspection.installed_size,
         installed_after=installed,
         embedded=embedded,
-        covered=all(served) or not inspection.with_device_code,
+        covered=all(served) or not (inspection.with_device_code or inspection.loose),
     )
+
+
+def kept_labels(labels: Iterable[str], request: Request) -> frozenset[str]:
+    """Return those of loose files' architectures that pruning keeps, as if they were one file's variants."""
+    images = [image for label in labels if (image := _image(label)) is not None]
+    known = {image.name for image in images}
+    return frozenset(decide(images, request).kept) | {label for label in labels if label not in known}
+
+
+def _image(label: str) -> LooseImage | None:
+    kind = LooseKind.PTX if label.startswith("compute_") else LooseKind.CUBIN
+    try:
+        architecture = Architecture.parse(label)
+    except TargetError:
+        return None
+    return LooseImage(label, 0, kind, architecture)
+
+
+def _serves(loose: Iterable[str], device: Target) -> bool:
+    """Whether a loose file runs on ``device``; one of unknown architecture may."""
+    images = [_image(label) for label in loose]
+    known = [image for image in images if image is not None]
+    return len(known) < len(images) or device.name in decide(known, Request((device,))).served
 
 
 def _stored(library: InspectedLibrary, dropped: int, compressed: int, whole: float) -> float:
@@ -91,6 +125,12 @@ def _stored(library: InspectedLibrary, dropped: int, compressed: int, whole: flo
 def likely_targets(inspection: Inspection) -> tuple[Target, ...]:
     """Return a target for each device that cubins in the artifact were built for."""
     numbers = {number for library in inspection.libraries for number in _numbers(library.code.groups)}
+    images = [_image(label) for label in inspection.loose]
+    numbers |= {
+        image.architecture.number
+        for image in images
+        if image is not None and image.architecture is not None and image.kind is LooseKind.CUBIN
+    }
     return tuple(Target(ComputeCapability.of_number(number)) for number in sorted(numbers))
 
 

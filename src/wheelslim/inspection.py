@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelslim.account import Share, label_order
+from wheelslim.architecture import Architecture
 from wheelslim.archive.artifact import ArtifactKind, MemberType
 from wheelslim.archive.opener import open_artifact
 from wheelslim.archive.tree import TreeArtifact
 from wheelslim.contents import ContentKind, content_kind
 from wheelslim.device_code import CodeSection, DeviceCode, read_device_code, read_loose_fatbin
 from wheelslim.errors import ArtifactError, ElfFormatError, FatbinFormatError, Place, WheelslimError
-from wheelslim.slim import Share
+from wheelslim.loose.image import cubin_number, ptx_target
+from wheelslim.loose.naming import named_architecture
 from wheelslim.stamp import Stamp, is_stamp, read_stamp
 
 if TYPE_CHECKING:
@@ -24,7 +27,13 @@ if TYPE_CHECKING:
     from wheelslim.device_code import ContainerGroup
     from wheelslim.source import Source
 
-_LOOK_INSIDE = frozenset({ContentKind.LIBRARY, ContentKind.FATBIN})
+_LOOK_INSIDE = frozenset({ContentKind.LIBRARY, ContentKind.FATBIN, ContentKind.PTX})
+_PTX_HEAD = 1 << 16
+
+UNKNOWN_CUBIN = "cubin"
+"""Label of a loose cubin whose architecture is not known."""
+
+UNKNOWN_PTX = "compute_unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +73,9 @@ class Inspection:
     """What is in an artifact.
 
     ``size`` is bytes of its own file (of all files of a tree), ``installed_size`` those of its
-    members unpacked. ``other`` holds everything that is neither in ``libraries`` nor in ``cubins``
-    (loose cubins by architecture). ``stamps`` are the ``wheelslim.json`` in it. ``notices`` are
-    sentences about what could not be read.
+    members unpacked. ``other`` holds everything that is neither in ``libraries`` nor in ``loose``
+    (cubins and PTX in files of their own, by architecture). ``stamps`` are the ``wheelslim.json`` in
+    it. ``notices`` are sentences about what could not be read.
     """
 
     artifact: str
@@ -74,7 +83,7 @@ class Inspection:
     size: int
     installed_size: int
     libraries: tuple[InspectedLibrary, ...]
-    cubins: dict[str, Share] = field(default_factory=dict)
+    loose: dict[str, Share] = field(default_factory=dict)
     other: dict[ContentKind, Content] = field(default_factory=dict)
     stamps: tuple[Stamp, ...] = ()
     notices: tuple[str, ...] = ()
@@ -87,8 +96,8 @@ class Inspection:
 
     @property
     def architectures(self) -> dict[str, Share]:
-        """Entries and bytes by label over the whole artifact, loose cubins included."""
-        return added_shares(*(library.architectures for library in self.libraries), self.cubins)
+        """Entries and bytes by label over the whole artifact, loose files included."""
+        return added_shares(*(library.architectures for library in self.libraries), self.loose)
 
 
 def inspect(path: str | PathLike[str]) -> Inspection:
@@ -121,7 +130,7 @@ def _survey(artifact: Artifact, links: bool) -> Inspection:
     sizes: Counter[ContentKind] = Counter()
     libraries: list[InspectedLibrary] = []
     notices: list[str] = []
-    cubins: dict[str, Share] = {}
+    loose = _Loose()
     kinds: dict[str, ContentKind] = {}
     stamps: list[str] = []
     installed = 0
@@ -131,7 +140,7 @@ def _survey(artifact: Artifact, links: bool) -> Inspection:
         if is_stamp(member.name):
             stamps.append(member.name)
         if kind is ContentKind.CUBIN:
-            cubins.update(added_shares(cubins, {cubin_label(member.name, head): Share(1, member.size)}))
+            loose.add(cubin_label(member.name, head), member.size)
         return kind in _LOOK_INSIDE
 
     for member, source in artifact.walk(wants):
@@ -139,6 +148,9 @@ def _survey(artifact: Artifact, links: bool) -> Inspection:
             continue
         installed += member.size
         kind = kinds.pop(member.name, ContentKind.OTHER)
+        if kind is ContentKind.PTX and source is not None:
+            loose.add(ptx_label(source), member.size)
+            continue
         code = None if source is None else _read(kind, member, source, notices, links)
         if code is not None:
             libraries.append(InspectedLibrary(member.name, member.size, member.stored, code))
@@ -146,7 +158,7 @@ def _survey(artifact: Artifact, links: bool) -> Inspection:
             kind = ContentKind.OTHER if kind in _LOOK_INSIDE else kind
             counts[kind] += 1
             sizes[kind] += member.size
-    if artifact.kind is ArtifactKind.FILE and not libraries and not cubins:
+    if artifact.kind is ArtifactKind.FILE and not libraries and not loose.counts:
         raise notices_error(notices)
     if isinstance(artifact, TreeArtifact):
         notices.extend(artifact.problems)
@@ -156,7 +168,7 @@ def _survey(artifact: Artifact, links: bool) -> Inspection:
         size=artifact.size,
         installed_size=installed,
         libraries=tuple(libraries),
-        cubins=cubins,
+        loose=loose.shares(),
         other={kind: Content(counts[kind], sizes[kind]) for kind in ContentKind if counts[kind]},
         stamps=tuple(_stamps(artifact, stamps, notices)),
         notices=tuple(notices),
@@ -193,10 +205,34 @@ def notices_error(notices: list[str]) -> ArtifactError:
     )
 
 
+class _Loose:
+    """Counts files of device code by label."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.sizes: Counter[str] = Counter()
+
+    def add(self, label: str, size: int) -> None:
+        self.counts[label] += 1
+        self.sizes[label] += size
+
+    def shares(self) -> dict[str, Share]:
+        labels = sorted(self.counts, key=label_order)
+        return {label: Share(self.counts[label], self.sizes[label]) for label in labels}
+
+
 def cubin_label(name: str, head: bytes) -> str:
-    """Name the architecture of a loose cubin."""
-    _ = name, head
-    return "cubin"
+    """Name the architecture of a loose cubin: the number from its header, the suffix from its name."""
+    number = cubin_number(head)
+    if number is None:
+        return UNKNOWN_CUBIN
+    return (named_architecture(name, number) or Architecture(number)).name
+
+
+def ptx_label(source: Source) -> str:
+    """Name the architecture of a loose file of PTX."""
+    word = ptx_target(source.read(0, min(source.size, _PTX_HEAD)))
+    return Architecture.parse(word).ptx_name if word else UNKNOWN_PTX
 
 
 def group_shares(groups: Iterable[ContainerGroup]) -> dict[str, Share]:
@@ -221,12 +257,6 @@ def added_shares(*parts: dict[str, Share]) -> dict[str, Share]:
             old = total.get(label, Share(0, 0))
             total[label] = Share(old.entries + share.entries, old.size + share.size)
     return dict(sorted(total.items(), key=lambda item: label_order(item[0])))
-
-
-def label_order(label: str) -> tuple[int, str]:
-    """Sort labels by their SM number, then by name: ``sm_80``, ``sm_90``, ``sm_90a``, ``sm_100``."""
-    digits = "".join(c for c in label.partition("_")[2] if c.isdigit())
-    return (int(digits) if digits else 0, label)
 
 
 def code_sections(libraries: Iterable[InspectedLibrary]) -> list[tuple[InspectedLibrary, CodeSection]]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders import cubin as make_cubin
 from builders import fatbin as make
 from builders.library import CudaLibrary
 from builders.wheel import Wheel
 from corpus.recipes import BY_NAME
 from judges.schemas import assert_valid
-from wheelslim.coverage import Check, Verdict, check
+from wheelslim.coverage import LOOSE, Check, Verdict, check
 from wheelslim.errors import TargetError, UsageError
 from wheelslim.report.coverage_json import check_json
 from wheelslim.report.coverage_text import render_check_text
@@ -203,3 +204,14 @@ def test_json(tmp_path: Path) -> None:
         "containers": {"exact": 0, "compatible": 1, "jit": 0, "none": 1},
         "gaps": [{"section": ".nv_fatbin", "architectures": ["sm_90"], "containers": [1]}],
     }
+
+
+def test_loose_files_are_checked_as_one(tmp_path: Path) -> None:
+    files = {"a/k_sm_90a.cubin": make_cubin.cubin(sm=90), "a/k_sm_86.cubin": make_cubin.cubin(sm=86)}
+    wheel = Wheel(files).write(tmp_path)
+    result = check(wheel, "sm_75,sm_89,sm_90")
+    assert verdicts(result) == {"sm_75": Verdict.NONE, "sm_89": Verdict.MIXED, "sm_90": Verdict.MIXED}
+    assert [(library.path, item.target) for library, item in result.failures] == [(LOOSE, "sm_75")]
+    assert "has nothing for sm_75; it holds sm_86 sm_90a" in render_check_text(result, None, verbose=True)
+    assert_valid(check_json(result))
+    assert check(wheel, "sm_75", ignore=["loose*"]).covered

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders import cubin as make_cubin
 from builders import elf as make_elf
 from builders import fatbin as make
-from builders.library import CudaLibrary
+from builders.library import CudaLibrary, Embedded
 from builders.wheel import Wheel
 from corpus.recipes import BY_NAME, PARTS, RECIPES
 from judges.schemas import assert_valid
+from wheelslim.account import Share
 from wheelslim.contents import ContentKind
 from wheelslim.errors import ArtifactError, StorageError
 from wheelslim.estimate import estimate, likely_targets
@@ -23,7 +25,7 @@ from wheelslim.inspection import Content, inspect
 from wheelslim.plan import Planner, Request
 from wheelslim.report.inspection_json import inspection_json
 from wheelslim.report.inspection_text import Grouping, render_inspection_text
-from wheelslim.slim import Share, slim_library
+from wheelslim.slim import slim_library
 from wheelslim.source import Source
 from wheelslim.targets import parse_targets
 
@@ -260,3 +262,59 @@ def test_shares_are_summed_over_libraries(tmp_path: Path) -> None:
     alone = inspect(BY_NAME["plain"].path).architectures
     both = inspect(Wheel({"a.so": data, "b.so": data}).write(tmp_path)).architectures
     assert both == {label: Share(2 * share.entries, 2 * share.size) for label, share in alone.items()}
+
+
+def test_device_code_among_other_data_is_found(tmp_path: Path) -> None:
+    inside = Embedded(".rodata", (make.container(["sm_80"]), make.container(["sm_90", "compute_90"])))
+    path = tmp_path / "lib.so"
+    path.write_bytes(CudaLibrary((make.container(["sm_86"]),), embedded=(inside,)).build().data)
+    (library,) = inspect(path).libraries
+    assert [(s.name, s.containers, s.embedded) for s in library.code.sections] == [
+        (".nv_fatbin", 1, False),
+        (".rodata", 2, True),
+    ]
+    assert [place.number for group in library.code.groups for place in group.places] == [0, 1, 2]
+    guess = estimate(inspect(path), Request(parse_targets("sm_86")))
+    gone = sum(
+        share.size for label, share in library.architectures.items() if label in ("sm_90", "compute_90")
+    )
+    assert guess.embedded == gone
+    assert guess.installed_after == guess.installed_before
+    assert "--embedded" in render_inspection_text(inspect(path), [guess], None)
+    assert_valid(inspection_json(inspect(path), [guess]))
+
+
+@pytest.fixture
+def loose(tmp_path: Path) -> Path:
+    files: dict[str, bytes] = {
+        "cubins/gemm_sm_90a.cubin": make_cubin.cubin(sm=90),
+        "cubins/gemm_sm_100f.cubin": make_cubin.cubin(sm=100),
+        "cubins/gemm_sm_86.cubin": make_cubin.cubin(sm=86),
+        "cubins/odd.cubin": make_cubin.cubin(sm=86, abi=99),
+        "ptx/gemm.ptx": b".version 8.0\n.target sm_80\n",
+        "ptx/empty.ptx": b"",
+    }
+    return Wheel(files).write(tmp_path)
+
+
+def test_loose_cubins_and_ptx_are_counted_by_architecture(loose: Path) -> None:
+    inspection = inspect(loose)
+    assert {label: share.entries for label, share in inspection.loose.items()} == {
+        "sm_86": 1,
+        "sm_90a": 1,
+        "sm_100f": 1,
+        "compute_80": 1,
+        "cubin": 1,
+        "compute_unknown": 1,
+    }
+    assert inspection.libraries == ()
+    assert_valid(inspection_json(inspection))
+    assert "6 loose files" in render_inspection_text(inspection, [], None)
+
+
+def test_the_estimate_drops_loose_files_that_do_not_run(loose: Path) -> None:
+    inspection = inspect(loose)
+    guess = estimate(inspection, Request(parse_targets("sm_90")))
+    gone = sum(inspection.loose[label].size for label in ("sm_86", "sm_100f"))
+    assert guess.installed_before - guess.installed_after == gone
+    assert guess.covered

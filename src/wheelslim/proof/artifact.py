@@ -20,6 +20,7 @@ from wheelslim.proof.listing import Listing
 from wheelslim.proof.pairs import paired_sources
 from wheelslim.proof.promise import Finding, Promise
 from wheelslim.proof.side import Side
+from wheelslim.report.units import size_text
 from wheelslim.rewriter import HEAD_SIZE
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class ArtifactProof:
                 f"{'target' if targets == 1 else 'targets'}: "
                 f"identical; {count['entries']:,} entries kept, byte for byte; {libraries}"
             ),
-            Promise.HOST_CODE: f"{count['host bytes']:,} bytes at the same addresses; {libraries}",
+            Promise.HOST_CODE: f"{size_text(count['host bytes'])} at the same addresses; {libraries}",
             Promise.MEMBERS: f"{count['identical']:,} members: identical",
             Promise.ATTRIBUTES: f"{count['attributes']:,} members: the same",
             Promise.ORDER: f"{count['attributes']:,} members: the same",

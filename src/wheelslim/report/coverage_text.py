@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelslim.account import label_order
 from wheelslim.coverage import Verdict
-from wheelslim.inspection import label_order
 from wheelslim.report.table import Align, Table
 from wheelslim.report.units import count_text
 from wheelslim.selection import Coverage
@@ -85,7 +85,8 @@ def _gaps(check: Check) -> Iterator[str]:
     for library in check.libraries:
         for item in library.targets:
             for gap in item.gaps:
-                yield f"{library.path}: nothing for {item.target} in {_containers(gap)}\n"
+                if gap.places:
+                    yield f"{library.path}: nothing for {item.target} in {_containers(gap)}\n"
 
 
 def _containers(gap: Gap) -> str:

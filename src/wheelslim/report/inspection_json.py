@@ -27,7 +27,7 @@ def inspection_json(inspection: Inspection, estimates: Iterable[Estimate] = ()) 
         "size": inspection.size,
         "installed_size": inspection.installed_size,
         "libraries": [_library(library) for library in inspection.libraries],
-        "cubins": shares_json(inspection.cubins),
+        "loose": shares_json(inspection.loose),
         "other": {
             kind.name.lower(): {"files": item.files, "bytes": item.size}
             for kind, item in inspection.other.items()

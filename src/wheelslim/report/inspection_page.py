@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelslim.estimate import kept_labels
 from wheelslim.inspection import group_shares
 from wheelslim.plan import plan_entries
 from wheelslim.report.page import Area, Bar, Cell, Figure, Grid, Page, Tone, area_of, fewer, generation
@@ -54,10 +55,18 @@ def inspection_page(
 
 def _areas(inspection: Inspection, request: Request | None) -> tuple[Area, ...]:
     areas = [_library(library, request) for library in inspection.libraries]
-    for label, share in inspection.cubins.items():
-        areas.append(Area(f"loose cubins {label}", share.size, generation(label)))
+    areas.extend(
+        Area(f"{share.entries:,} loose files {label}", share.size, _loose_tone(label, request))
+        for label, share in inspection.loose.items()
+    )
     areas.extend(Area(kind.value, item.size, Tone.OTHER) for kind, item in inspection.other.items())
     return fewer(areas, _MOST_AREAS, "libraries")
+
+
+def _loose_tone(label: str, request: Request | None) -> Tone:
+    if request is None:
+        return generation(label)
+    return Tone.KEPT if label in kept_labels([label], request) else Tone.DROPPED
 
 
 def _library(library: InspectedLibrary, request: Request | None) -> Area:
@@ -103,6 +112,8 @@ def _bars(inspection: Inspection, request: Request | None) -> tuple[Bar, ...]:
             for part in _section(section, request).parts:
                 if part.tone is Tone.KEPT:
                     kept[part.name] += part.size
+    for label in kept_labels(inspection.loose, request):
+        kept[label] += inspection.loose[label].size
     return tuple(Bar(label, size, kept[label]) for label, size in totals.items())
 
 

@@ -66,6 +66,10 @@ def _summary(inspection: Inspection) -> str:
     code = inspection.with_device_code
     containers = sum(section.containers for library in code for section in library.code.sections)
     found = f"{count_text(containers, 'container')} in {count_text(len(code), 'library', 'libraries')}"
+    loose = sum(share.entries for share in inspection.loose.values())
+    if loose:
+        files = count_text(loose, "loose file")
+        found = f"{found}, {files}" if code else files
     return f"{inspection.kind.value}, {sizes}; {found}"
 
 
@@ -94,9 +98,9 @@ def _by_library(inspection: Inspection, verbose: bool) -> Table:
                 " ".join(library.architectures) or "-",
             )
         )
-    for label, share in inspection.cubins.items():
-        cubins = count_text(share.entries, "loose cubin")
-        table.rows.append((cubins, size_text(share.size), size_text(share.size), "-", label))
+    for label, share in inspection.loose.items():
+        files = count_text(share.entries, "loose file")
+        table.rows.append((files, size_text(share.size), size_text(share.size), "-", label))
     return table
 
 
@@ -201,9 +205,9 @@ def _contents(inspection: Inspection) -> Table:
         ("symbols", "", sum(library.code.symbols for library in libraries)),
         ("debug information", "", sum(library.code.debug for library in libraries)),
         (
-            "loose cubins",
-            f"{sum(share.entries for share in inspection.cubins.values()):,}",
-            sum(share.size for share in inspection.cubins.values()),
+            "loose cubins and PTX",
+            f"{sum(share.entries for share in inspection.loose.values()):,}",
+            sum(share.size for share in inspection.loose.values()),
         ),
     ]
     parts.extend((kind.value, f"{item.files:,}", item.size) for kind, item in inspection.other.items())

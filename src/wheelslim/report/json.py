@@ -9,8 +9,9 @@ from wheelslim.selection import Coverage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelslim.account import EmbeddedAccount, Share
+    from wheelslim.kernels.filter import KernelAccount
     from wheelslim.report.model import LibraryReport, PruneReport
-    from wheelslim.slim import LibraryAccount
 
 PRUNE_SCHEMA = "wheelslim/prune/1"
 
@@ -40,16 +41,43 @@ def _library(library: LibraryReport) -> dict[str, Any]:
         "size": {"before": account.size_before, "after": account.size_after},
         "method": account.method.value,
         "containers": account.containers,
-        "architectures": _architectures(account),
+        "stripped": account.stripped,
+        "architectures": _architectures(account.before, account.after),
+        "sections": [
+            {"name": section.name, "architectures": _architectures(section.before, section.after)}
+            for section in account.sections
+        ],
+        "embedded": _embedded(account.embedded),
         "coverage": {item.target: _coverage(item.before, item.after, item.lost) for item in account.coverage},
         "notes": list(account.notes),
+        **({} if library.kernels is None else {"kernels": _kernels(library.kernels)}),
     }
 
 
-def _architectures(account: LibraryAccount) -> dict[str, Any]:
+def _kernels(account: KernelAccount) -> dict[str, Any]:
+    return {
+        "containers": {"emptied": account.emptied, "mixed": account.mixed, "unlisted": account.unlisted},
+        "bytes": {"all": account.size, "emptied": account.emptied_size, "mixed": account.mixed_size},
+        "kernels": {"before": account.kernels, "gone": account.kernels_gone},
+        "operators_gone": list(account.operators),
+        "sources_gone": list(account.sources),
+    }
+
+
+def _embedded(account: EmbeddedAccount | None) -> dict[str, Any] | None:
+    if account is None:
+        return None
+    return {
+        "containers": account.containers,
+        "emptied": account.emptied,
+        "architectures": _architectures(account.before, account.after),
+    }
+
+
+def _architectures(before: Mapping[str, Share], after: Mapping[str, Share]) -> dict[str, Any]:
     found = {}
-    for label, share in account.before.items():
-        kept = account.after.get(label)
+    for label, share in before.items():
+        kept = after.get(label)
         found[label] = {
             "entries": {"before": share.entries, "after": kept.entries if kept else 0},
             "bytes": {"before": share.size, "after": kept.size if kept else 0},

@@ -5,26 +5,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelslim.account import Share, label_order
 from wheelslim.selection import Coverage
 
 if TYPE_CHECKING:
-    from wheelslim.slim import LibraryAccount
+    from wheelslim.account import LibraryAccount
+    from wheelslim.kernels.filter import KernelAccount
 
 _PTX_PREFIX = "compute_"
 
 
 @dataclass(frozen=True)
 class LibraryReport:
-    """One library of an artifact; ``path`` is its POSIX path inside the artifact."""
+    """One library of an artifact; ``path`` is its POSIX path inside the artifact.
+
+    ``kernels`` is what rules about kernels did to it, None without rules.
+    """
 
     path: str
     account: LibraryAccount
+    kernels: KernelAccount | None = None
+
+    @property
+    def before(self) -> dict[str, Share]:
+        """Device code by label as it was, that outside the usual sections with it if it was pruned."""
+        embedded = self.account.embedded
+        return self.account.before if embedded is None else _joined(self.account.before, embedded.before)
+
+    @property
+    def after(self) -> dict[str, Share]:
+        """The same as it is now."""
+        embedded = self.account.embedded
+        return self.account.after if embedded is None else _joined(self.account.after, embedded.after)
+
+    @property
+    def has_device_code(self) -> bool:
+        """Whether it held device code, as far as that was looked at."""
+        return bool(self.account.containers or self.before)
 
     @property
     def lost_ptx(self) -> bool:
         """Whether it held PTX and holds none any more."""
-        had = any(label.startswith(_PTX_PREFIX) for label in self.account.before)
-        return had and not any(label.startswith(_PTX_PREFIX) for label in self.account.after)
+        had = any(label.startswith(_PTX_PREFIX) for label in self.before)
+        return had and not any(label.startswith(_PTX_PREFIX) for label in self.after)
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,7 @@ class PruneReport:
     @property
     def with_device_code(self) -> tuple[LibraryReport, ...]:
         """The libraries that hold device code, the largest first."""
-        found = [library for library in self.libraries if library.account.containers]
+        found = [library for library in self.libraries if library.has_device_code]
         return tuple(sorted(found, key=lambda library: (-library.account.size_before, library.path)))
 
     @property
@@ -92,9 +115,26 @@ class PruneReport:
         return tuple(totals.values())
 
     @property
+    def stripped(self) -> int:
+        """Bytes of symbols and debug information that went."""
+        return sum(library.account.stripped for library in self.libraries)
+
+    @property
     def lost_ptx(self) -> tuple[str, ...]:
         """Paths of the libraries whose last PTX went, so that GPUs of a later generation cannot run them."""
         return tuple(library.path for library in self.libraries if library.lost_ptx)
+
+
+def _joined(one: dict[str, Share], other: dict[str, Share]) -> dict[str, Share]:
+    labels = sorted({*one, *other}, key=label_order)
+    nothing = Share(0, 0)
+    return {
+        label: Share(
+            one.get(label, nothing).entries + other.get(label, nothing).entries,
+            one.get(label, nothing).size + other.get(label, nothing).size,
+        )
+        for label in labels
+    }
 
 
 def _added(one: dict[Coverage, int], other: dict[Coverage, int]) -> dict[Coverage, int]:

@@ -11,8 +11,8 @@ from wheelslim.selection import Coverage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelslim.account import Share
     from wheelslim.report.model import LibraryReport, PruneReport
-    from wheelslim.slim import Share
 
 _MOST_AREAS = 40
 
@@ -41,13 +41,13 @@ def prune_page(report: PruneReport) -> Page:
 
 
 def _summed(report: PruneReport) -> dict[str, tuple[int, int]]:
-    from wheelslim.inspection import label_order
+    from wheelslim.account import label_order
 
     totals: dict[str, tuple[int, int]] = {}
     for library in report.libraries:
-        for label, share in library.account.before.items():
+        for label, share in library.before.items():
             old, new = totals.get(label, (0, 0))
-            totals[label] = (old + share.size, new + _size(library.account.after, label))
+            totals[label] = (old + share.size, new + _size(library.after, label))
     return dict(sorted(totals.items(), key=lambda item: label_order(item[0])))
 
 
@@ -63,14 +63,29 @@ def _areas(report: PruneReport) -> tuple[Area, ...]:
 
 def _area(library: LibraryReport) -> Area:
     account = library.account
+    sections = [_section(one.name, one.before, one.after) for one in account.sections]
+    if account.embedded is not None:
+        sections.append(_section("embedded", account.embedded.before, account.embedded.after))
+    if not sections:  # An account that does not tell them apart.
+        sections = [_section("device code", account.before, account.after)]
+    device = sum(area.size for area in sections)
+    if len(sections) == 1:  # One level less to draw.
+        sections = list(sections[0].parts)
+    host = max(0, account.size_before - device - account.stripped)
+    rest = [
+        Area("host code, symbols", host, Tone.HOST),
+        Area("stripped", account.stripped, Tone.DROPPED),
+    ]
+    return area_of(library.path, Tone.GROUP, [*sections, *rest])
+
+
+def _section(name: str, before: Mapping[str, Share], after: Mapping[str, Share]) -> Area:
     parts = []
-    for label, share in account.before.items():
-        kept = _size(account.after, label)
+    for label, share in before.items():
+        kept = _size(after, label)
         parts.append(Area(label, kept, Tone.KEPT))
         parts.append(Area(label, share.size - kept, Tone.DROPPED))
-    device = sum(share.size for share in account.before.values())
-    parts.append(Area("host code, symbols", max(0, account.size_before - device), Tone.HOST))
-    return area_of(library.path, Tone.GROUP, parts)
+    return area_of(name, Tone.GROUP, parts)
 
 
 def _libraries(report: PruneReport) -> Grid:
@@ -84,7 +99,7 @@ def _libraries(report: PruneReport) -> Grid:
                 Cell(size_text(account.size_before), account.size_before),
                 Cell(size_text(account.size_after), account.size_after),
                 Cell(saved_text(account.size_before, account.size_after), saved),
-                Cell(" ".join(account.after) or "nothing", len(account.after)),
+                Cell(" ".join(library.after) or "nothing", len(library.after)),
                 Cell(f"{account.containers:,}", account.containers),
             )
         )
@@ -118,6 +133,8 @@ def coverage_cell(counts: Mapping[Coverage, int], lost: int = 0) -> Cell:
 
 def _notices(report: PruneReport) -> tuple[str, ...]:
     notices = list(report.notices)
+    if report.stripped:
+        notices.append(f"Stripped {size_text(report.stripped)} of symbols and debug information.")
     if report.lost_ptx:
         count = count_text(len(report.lost_ptx), "library", "libraries")
         notices.append(

@@ -58,7 +58,7 @@ def _libraries(report: PruneReport, libraries: tuple[LibraryReport, ...]) -> Tab
                 size_text(account.size_before),
                 size_text(account.size_after),
                 saved_text(account.size_before, account.size_after),
-                " ".join(account.after) or "nothing",
+                " ".join(library.after) or "nothing",
             )
         )
     table.totals.append(
@@ -117,6 +117,8 @@ def _remarks(report: PruneReport, *, verbose: bool) -> str:
             f"warning: {count_text(lost, 'container')} no longer give a target what it ran before; "
             "explain names them"
         )
+    if report.stripped:
+        lines.append(f"stripped {size_text(report.stripped)} of symbols and debug information")
     if report.lost_ptx:
         count = count_text(len(report.lost_ptx), "library", "libraries")
         lines.append(

@@ -6,11 +6,20 @@ import json
 from dataclasses import replace
 
 from judges.schemas import assert_valid
+from wheelslim.account import (
+    EmbeddedAccount,
+    LibraryAccount,
+    Method,
+    SectionAccount,
+    Share,
+    TargetCoverage,
+)
 from wheelslim.report.json import prune_json
 from wheelslim.report.model import LibraryReport, PruneReport
+from wheelslim.report.page import Tone
+from wheelslim.report.prune_page import prune_page
 from wheelslim.report.text import render_prune_text
 from wheelslim.selection import Coverage
-from wheelslim.slim import LibraryAccount, Method, Share, TargetCoverage
 
 MIB = 1 << 20
 CUDA = LibraryReport(
@@ -157,3 +166,43 @@ def test_json_holds_what_was_given() -> None:
         "after": {"exact": 1, "compatible": 468, "jit": 0, "none": 7},
         "changed": 2,
     }
+
+
+def test_device_code_outside_the_usual_sections_counts_where_it_was_pruned() -> None:
+    embedded = EmbeddedAccount(3, 1, {"sm_80": Share(2, 50), "sm_90": Share(1, 40)}, {"sm_90": Share(1, 40)})
+    library = LibraryReport("lib.so", replace(SMALL.account, embedded=embedded))
+    assert library.before == {"sm_80": Share(2, 50), "sm_86": Share(1, 800), "sm_90": Share(1, 40)}
+    assert library.after == {"sm_86": Share(1, 800), "sm_90": Share(1, 40)}
+    report = replace(REPORT, libraries=(library,))
+    assert "sm_86 sm_90" in render_prune_text(report, None)
+    value = prune_json(report)
+    assert_valid(value)
+    assert value["libraries"][0]["embedded"]["architectures"]["sm_80"]["bytes"] == {"before": 50, "after": 0}
+    only = LibraryReport(
+        "only.so", replace(SMALL.account, containers=0, before={}, after={}, embedded=embedded)
+    )
+    assert replace(REPORT, libraries=(only,)).with_device_code == (only,)
+
+
+def test_what_was_stripped_is_told() -> None:
+    stripped = LibraryReport("lib.so", replace(SMALL.account, stripped=3 * MIB))
+    report = replace(REPORT, libraries=(stripped, stripped))
+    assert "stripped 6.0 MiB of symbols and debug information" in render_prune_text(report, None)
+    assert prune_json(report)["libraries"][0]["stripped"] == 3 * MIB
+
+
+def test_the_page_divides_a_library_by_sections() -> None:
+    sections = (
+        SectionAccount(".nv_fatbin", {"sm_80": Share(1, 60), "sm_90": Share(1, 30)}, {"sm_80": Share(1, 60)}),
+        SectionAccount("__nv_relfatbin", {"sm_80": Share(1, 10)}, {"sm_80": Share(1, 10)}),
+    )
+    account = replace(SMALL.account, size_before=200, sections=sections, stripped=25)
+    (area, _) = prune_page(replace(REPORT, libraries=(LibraryReport("lib.so", account),))).areas[::-1]
+    tree = {part.name: {(leaf.name, leaf.tone, leaf.size) for leaf in part.parts} for part in area.parts}
+    assert tree == {
+        ".nv_fatbin": {("sm_80", Tone.KEPT, 60), ("sm_90", Tone.DROPPED, 30)},
+        "host code, symbols": set(),
+        "stripped": set(),
+        "__nv_relfatbin": {("sm_80", Tone.KEPT, 10)},
+    }
+    assert area.size == 200
