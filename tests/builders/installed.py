@@ -9,6 +9,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from builders.wheel import record_hash
@@ -89,13 +90,21 @@ def record_faults(site: Path) -> list[str]:
 
 
 def conda_faults(prefix: Path) -> list[str]:
-    """What ``conda doctor`` would call missing or altered: paths whose hash in the prefix is another."""
+    """What ``conda doctor`` would call missing or altered: paths whose hash in the prefix is another.
+
+    rattler writes that hash only where it is another than that of the packed file.
+    """
     faults = []
     for place in sorted((prefix / "conda-meta").glob("*.json")):
         record = json.loads(place.read_text(encoding="utf-8"))
         faults += [f"{path} is missing" for path in record["files"] if not (prefix / path).exists()]
         for entry in record["paths_data"]["paths"]:
             path = prefix / entry["_path"]
-            if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256_in_prefix"]:
+            digests = [hashlib.sha256(path.read_bytes()).hexdigest()] if path.exists() else []
+            if path.is_symlink():  # rattler writes the hash of the link's text.
+                digests.append(hashlib.sha256(os.readlink(path).encode()).hexdigest())  # noqa: PTH115
+            if digests and entry.get("sha256_in_prefix", entry["sha256"]) not in digests:
                 faults.append(f"{entry['_path']} is altered")
+            if digests and entry["sha256"] != digests[0] and not entry.get("prefix_placeholder"):
+                faults.append(f"{entry['_path']} is not what was packed")
     return faults

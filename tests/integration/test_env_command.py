@@ -83,6 +83,20 @@ def test_what_is_passed_over_is_named_on_stderr_with_exit_5(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
+def test_a_long_list_of_what_is_passed_over_is_cut_unless_asked_for(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"dir{number}").mkdir()
+        (tmp_path / f"dir{number}/lib.so").write_bytes(PLAIN)
+        (tmp_path / f"dir{number}").chmod(0o555)
+    few = wheelslim("env", "-a", "sm_86", tmp_path)
+    every = wheelslim("env", "-a", "sm_86", tmp_path, "-v")
+    for number in range(30):
+        (tmp_path / f"dir{number}").chmod(0o755)
+    assert few.stderr.count("read-only") == 20
+    assert "passed over 10 more (-v lists them)" in few.stderr
+    assert every.stderr.count("read-only") == 30
+
+
 def test_exit_4_before_anything_changes(tmp_path: Path) -> None:
     environment(tmp_path)
     before = facts(tmp_path)

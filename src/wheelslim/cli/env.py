@@ -15,6 +15,7 @@ from wheelslim.cli.options import (
     Drop,
     DropGlob,
     DryRun,
+    EmbeddedOption,
     Exact,
     Jobs,
     Json,
@@ -32,6 +33,7 @@ from wheelslim.cli.page_file import Html, write_page
 from wheelslim.cli.progress import progress_bar
 
 _STOPPED = 130
+_SHOWN = 20
 
 
 def env(
@@ -53,6 +55,7 @@ def env(
     dry_run: DryRun = False,
     verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Prove each result.")] = True,
     strip: StripOption = None,
+    embedded: EmbeddedOption = False,
     drop: Drop = "",
     drop_glob: DropGlob = None,
     profile: ProfileOption = None,
@@ -72,7 +75,7 @@ def env(
     root = path or default_root()
     options = EnvironmentOptions(
         request=make_request(arch, ptx, exact),
-        library=make_library_options(strip, profile),
+        library=make_library_options(strip, profile, embedded=embedded),
         drop=make_drops(drop, drop_glob, profile),
         packages=tuple(package or ()),
         dry_run=dry_run,
@@ -85,9 +88,13 @@ def env(
     except KeyboardInterrupt:
         typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
         raise typer.Exit(_STOPPED) from None
-    for one in report.passed_over:
+    shown = report.passed_over if verbose else report.passed_over[:_SHOWN]
+    for one in shown:
         where = "" if one.path in one.reason else f"{one.path}: "
         typer.echo(f"wheelslim: passed over: {where}{one.reason}", err=True)
+    if len(shown) < len(report.passed_over):
+        more = len(report.passed_over) - len(shown)
+        typer.echo(f"wheelslim: passed over {more} more (-v lists them)", err=True)
     if html is not None:
         write_page(html, prune_page(report.prune))
     if as_json:

@@ -2,7 +2,8 @@
 
 Format: the prefix records that conda, mamba and rattler write: ``files`` lists every path,
 ``paths_data.paths`` has one object per path like those of ``info/paths.json`` (CEP 34) plus
-``sha256_in_prefix``, the hash of the file as it was linked, which ``conda doctor`` compares.
+``sha256_in_prefix``, the hash of the file as it was linked, which ``conda doctor`` compares; rattler
+writes that only where it differs from ``sha256``.
 The top-level ``sha256``, ``md5`` and ``size`` are those of the package's archive and stay.
 """
 
@@ -120,17 +121,33 @@ def _updated(
 ) -> dict[str, Any]:
     """Let an entry say the new facts.
 
-    That of a symbolic link carries those of the file it leads to, which its old hash identifies.
     Where clients put the prefix into a file, ``sha256`` is that of the file as packed, and stays.
     """
+    if entry.get("path_type") == "softlink":
+        return _updated_link(entry, by_hash)
     change = changed.get(str(entry.get("_path")))
-    if change is None and entry.get("path_type") == "softlink":
-        change = by_hash.get(str(entry.get("sha256_in_prefix", entry.get("sha256"))))
     if change is None:
         return entry
-    new = entry | {"sha256_in_prefix": change.sha256_after}
+    new = dict(entry)
     if "sha256" in entry and not entry.get("prefix_placeholder"):
         new["sha256"] = change.sha256_after
+    if "sha256_in_prefix" in entry or entry.get("prefix_placeholder"):
+        new["sha256_in_prefix"] = change.sha256_after
     if "size_in_bytes" in entry:
         new["size_in_bytes"] = change.size_after
+    return new
+
+
+def _updated_link(entry: dict[str, Any], by_hash: Mapping[str, ChangedMember]) -> dict[str, Any]:
+    """Let a symbolic link follow the file it leads to, in those hashes that are that file's.
+
+    conda writes the file's hash into both; rattler puts the hash of the link's text into the second.
+    """
+    new = dict(entry)
+    for key in ("sha256", "sha256_in_prefix"):
+        change = by_hash.get(str(entry.get(key)))
+        if change is not None:
+            new[key] = change.sha256_after
+            if entry.get("size_in_bytes") == change.size_before:
+                new["size_in_bytes"] = change.size_after
     return new
