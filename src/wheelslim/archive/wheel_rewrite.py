@@ -172,7 +172,7 @@ class _Run:
         for check in self._checks:
             check.result()
         changed = tuple(future.result() for future in self._settled)
-        return self._finish(changed, tuple(dropped), notices)
+        return self._finish(changed, dropped, notices)
 
     def _find_dropped(self) -> tuple[dict[str, None], tuple[str, ...]]:
         """Return the members that are left out, and notices."""
@@ -263,7 +263,7 @@ class _Run:
             self._checks.append(check)
 
     def _finish(
-        self, changed: tuple[ChangedMember, ...], dropped: tuple[str, ...], notices: tuple[str, ...]
+        self, changed: tuple[ChangedMember, ...], dropped: dict[str, None], notices: tuple[str, ...]
     ) -> RewriteResult:
         """Write the stamp, RECORD and the central directory."""
         artifact = self._artifact
@@ -272,7 +272,7 @@ class _Run:
         left_out = {*dropped, artifact.record_name, artifact.stamp_name}
         kept = [entry for entry in artifact.archive.entries if entry.name not in left_out]
         after = sum(rewritten.get(entry.name, entry.size) for entry in kept)
-        result = RewriteResult(changed, dropped, before, after, notices)
+        result = RewriteResult(changed, tuple(dropped), before, after, notices)
         record_entry = artifact.entry(artifact.record_name)
         stamp = self._rewriter.stamp(result)
         self._add(NewMember.beside(record_entry, artifact.stamp_name), stamp)
