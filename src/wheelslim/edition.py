@@ -10,6 +10,7 @@ from wheelslim.archive.artifact import ArtifactKind
 from wheelslim.archive.deflate import Compression
 from wheelslim.errors import UsageError
 from wheelslim.groups.rules import DropRequest
+from wheelslim.kernels.rules import KernelRules
 from wheelslim.output_name import slim_build_tag
 from wheelslim.slim import LibraryOptions
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 class PruneOptions:
     """How to prune; ``request`` says for which targets.
 
+    ``kernels`` are rules for what goes by name; ``recompress`` stores device code as zstd.
     ``scratch_dir`` is the output's directory unless given; ``jobs`` the number of cores.
     ``build_tag`` and ``compression`` are for wheels; ``conda_format`` (None keeps it),
     ``compression_level`` (zstd's, None is conda's own) and ``build_suffix`` for conda packages.
@@ -38,6 +40,8 @@ class PruneOptions:
     request: Request
     library: LibraryOptions = field(default_factory=LibraryOptions)
     drop: DropRequest = field(default_factory=DropRequest)
+    kernels: KernelRules = field(default_factory=KernelRules)
+    recompress: bool = False
     output_dir: Path = Path("slim")
     force: bool = False
     dry_run: bool = False
@@ -130,7 +134,8 @@ class WheelEdition:
 
         changed = {change.name for change in result.changed}
         dropped = set(result.dropped)
-        verify_wheel_container(self.artifact, temporary, changed, dropped, {self.artifact.stamp_name})
+        added = {self.artifact.stamp_name}
+        verify_wheel_container(self.artifact, temporary, changed, dropped, added, read_back=result.changed)
 
 
 @dataclass(frozen=True)
