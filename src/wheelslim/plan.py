@@ -26,6 +26,16 @@ class PtxPolicy(Enum):
     NONE = "none"
 
 
+class LtoPolicy(Enum):
+    """What happens to LTO-IR (``--lto``).
+
+    No driver chooses it: a library hands it to nvJitLink at run time, as cuFFT does for callbacks.
+    """
+
+    ALL = "all"
+    NONE = "none"
+
+
 class Reason(Enum):
     """Why an entry stays or goes."""
 
@@ -37,6 +47,7 @@ class Reason(Enum):
     ALL_PTX = "all PTX is kept"
     BY_NAME = "named by"
     UNKNOWN_KIND = "kept: unknown kind"
+    LTO = "kept: LTO-IR, which a library may link at run time"
     INDEXED = "kept: the container has an index"
     NOT_NEEDED = "not needed"
     VETOED = "only dropped kernels"
@@ -67,6 +78,7 @@ class Request:
     targets: tuple[Target, ...]
     ptx: PtxPolicy = PtxPolicy.AUTO
     exact: bool = False
+    lto: LtoPolicy = LtoPolicy.ALL
 
     @property
     def devices(self) -> tuple[Target, ...]:
@@ -130,10 +142,7 @@ def plan_entries(entries: Sequence[Entry], request: Request) -> ContainerPlan:
     if any(entry.kind == EntryKind.INDEX for entry in entries):
         verdicts = [Verdict(Reason.INDEXED)] * len(entries)
     else:
-        verdicts = [
-            Verdict(Reason.NOT_NEEDED) if entry.is_known else Verdict(Reason.UNKNOWN_KIND)
-            for entry in entries
-        ]
+        verdicts = [Verdict(_first_reason(entry, request)) for entry in entries]
         if request.exact:
             _keep_by_name(entries, request, verdicts)
         else:
@@ -142,6 +151,13 @@ def plan_entries(entries: Sequence[Entry], request: Request) -> ContainerPlan:
     kept = tuple(index for index, verdict in enumerate(verdicts) if verdict.reason.keeps)
     after = tuple(_after(entries, kept, d) for d in request.devices)
     return ContainerPlan(kept, tuple(verdicts), before, after)
+
+
+def _first_reason(entry: Entry, request: Request) -> Reason:
+    """Why an entry stays or goes before any target is asked."""
+    if entry.kind == EntryKind.LTO_IR:
+        return Reason.NOT_NEEDED if request.lto is LtoPolicy.NONE else Reason.LTO
+    return Reason.NOT_NEEDED if entry.is_known else Reason.UNKNOWN_KIND
 
 
 def _after(entries: Sequence[Entry], kept: tuple[int, ...], device: Target) -> Choice:
