@@ -14,13 +14,17 @@ from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.opener import open_artifact
 from wheelslim.archive.output import atomic_output
 from wheelslim.archive.storage import storage_errors
+from wheelslim.container_rewrite import ContainerRewriter
 from wheelslim.edition import PruneOptions, edition_of
 from wheelslim.errors import UsageError, WheelslimError
 from wheelslim.groups.plan import plan_drops
+from wheelslim.loose.plan import plan_loose
+from wheelslim.plan import Planner
 from wheelslim.report.model import PruneReport
 from wheelslim.rewriter import RewriteResult
 from wheelslim.slim_rewriter import SlimRewriter
 from wheelslim.source import BLOCK
+from wheelslim.spool import SpoolFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,10 +56,31 @@ def prune(path: Path, options: PruneOptions, progress: Callable[[int], None] | N
 def _prune_open(
     artifact: Artifact, options: PruneOptions, progress: Callable[[int], None] | None
 ) -> PruneReport:
+    with SpoolFile(options.scratch_dir) as spool:
+        return _prune_with(
+            artifact, options, ContainerRewriter(options.request, spool, options.recompress), progress
+        )
+
+
+def _prune_with(
+    artifact: Artifact,
+    options: PruneOptions,
+    storage: ContainerRewriter,
+    progress: Callable[[int], None] | None,
+) -> PruneReport:
     edition = edition_of(artifact, options)
     drops = plan_drops(artifact, options.drop)
-    rewriter = SlimRewriter(options.request, options.library, options.verify, dropped=drops.names)
-    rewriter.notices.extend(drops.notices)
+    loose = plan_loose(artifact, Planner(options.request))
+    rewriter = SlimRewriter(
+        options.request,
+        options.library,
+        options.verify,
+        dropped=drops.names | loose.names,
+        loose=loose,
+        kernels=options.kernels,
+        storage=storage,
+    )
+    rewriter.notices.extend((*drops.notices, *loose.notices))
     if options.dry_run:
         result = _plan_only(artifact, rewriter)
         rewriter.check_supported()
@@ -114,7 +139,7 @@ def _report(
         installed_after=result.installed_after,
         libraries=tuple(rewriter.reports[name] for name in sorted(rewriter.reports)),
         dropped=result.dropped,
-        notices=(*result.notices, *rewriter.notices),
+        notices=(*result.notices, *rewriter.notices, *rewriter.kernel_notices),
         ptx=request.ptx.value,
         exact=request.exact,
     )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.reader import is_elf64
 from wheelslim.errors import ElfFormatError, TargetNeverSupportedError
+from wheelslim.kernels.filter import KernelVerdict, judge_library
+from wheelslim.kernels.rules import KernelRules
+from wheelslim.loose.fatbin import slim_fatbin
+from wheelslim.loose.image import is_cubin
+from wheelslim.loose.plan import LoosePlan
 from wheelslim.plan import Planner, Request
+from wheelslim.proof.declared import Declared
+from wheelslim.proof.fatbin import verify_fatbin
 from wheelslim.proof.library import LibraryProof, verify_library
 from wheelslim.report.model import LibraryReport
 from wheelslim.selection import Coverage
@@ -18,6 +25,7 @@ from wheelslim.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from wheelslim.container_rewrite import ContainerRewriter
     from wheelslim.pieces import Piece
     from wheelslim.rewriter import RewriteResult
     from wheelslim.source import Source
@@ -29,6 +37,8 @@ STAMP_SCHEMA = "wheelslim/stamp/1"
 class SlimRewriter:
     """The ``Rewriter`` for one artifact; collects an account of every library that it sees.
 
+    ``dropped`` are members that are left out, ``loose`` is what was decided on device code in files
+    of its own, ``kernels`` which kernels nobody wants, ``storage`` stores entries anew.
     Different members may be planned in different threads; each call touches only its own keys.
     """
 
@@ -37,8 +47,12 @@ class SlimRewriter:
     verify: bool = True
     source_sha256: Callable[[], str] | None = None
     dropped: Collection[str] = ()
+    loose: LoosePlan = field(default_factory=LoosePlan)
+    kernels: KernelRules = field(default_factory=KernelRules)
+    storage: ContainerRewriter | None = None
     reports: dict[str, LibraryReport] = field(default_factory=dict)
     proofs: dict[str, LibraryProof] = field(default_factory=dict)
+    verdicts: dict[str, KernelVerdict] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -50,18 +64,32 @@ class SlimRewriter:
         return name in self.dropped
 
     def wants(self, name: str, size: int, head: bytes) -> bool:
-        """Look into 64-bit ELF files."""
-        return is_elf64(head)
+        """Look into 64-bit ELF files of hosts, and into fatbins that keep less than they hold."""
+        return (is_elf64(head) and not is_cubin(head)) or name in self.loose.fatbins
 
     def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
         """Plan the slimmed library; a file that does not parse is carried through, with a notice."""
+        if name in self.loose.fatbins:
+            return slim_fatbin(source, self._planner, self.storage.rewrite if self.storage else None)
         try:
-            slimmed = slim_library(source, self._planner, self.options)
+            slimmed = slim_library(source, self._planner, self._options(name, source))
         except ElfFormatError as error:
             self.notices.append(f"{name} is carried through as it is: {error}")
             return None
-        self.reports[name] = LibraryReport(name, slimmed.account)
+        verdict = self.verdicts.get(name)
+        self.reports[name] = LibraryReport(name, slimmed.account, verdict.account if verdict else None)
         return slimmed.pieces
+
+    def _options(self, name: str, source: Source) -> LibraryOptions:
+        options = self.options
+        if self.storage is not None:
+            options = replace(options, rewrite=self.storage.rewrite)
+        if self.kernels:
+            verdict = judge_library(source, name, self._planner, self.kernels)
+            if verdict.account.containers:
+                self.verdicts[name] = verdict
+            options = replace(options, veto=verdict.veto)
+        return options
 
     def confirm(self, name: str, original: Source, written: Source) -> None:
         """Prove the promises on what was written, unless the user has switched that off.
@@ -74,11 +102,21 @@ class SlimRewriter:
         devices = [device.capability for device in self.request.devices if device.capability]
         if self.request.exact:
             devices = []  # A filter by name may lose a device on purpose; the report counts them.
-        self.proofs[name] = verify_library(original, written, devices)
+        if name in self.loose.fatbins:
+            verify_fatbin(original, written, devices)
+            return
+        verdict = self.verdicts.get(name)
+        declared = Declared(
+            stored_anew=self.storage is not None,
+            emptied=verdict.offsets if verdict else frozenset(),
+            strip=self.options.strip,
+            embedded=self.options.embedded,
+        )
+        self.proofs[name] = verify_library(original, written, devices, declared)
 
     def stamp(self, result: RewriteResult) -> bytes:
         """Return ``wheelslim.json``: version, targets, source hash, and what each library lost."""
-        libraries = {}
+        libraries: dict[str, dict[str, object]] = {}
         for change in result.changed:
             report = self.reports.get(change.name)
             if report is None:
@@ -96,17 +134,32 @@ class SlimRewriter:
                 "method": report.account.method.value,
                 "dropped_entries": {label: count for label, count in lost.items() if count},
             }
+            if (verdict := self.verdicts.get(change.name)) is not None and verdict.offsets:
+                libraries[change.name]["emptied_containers"] = sorted(verdict.offsets)
         stamp = {
             "schema": STAMP_SCHEMA,
             "wheelslim": VERSION,
             "targets": [target.name for target in self.request.targets],
             "ptx": self.request.ptx.value,
             "exact": self.request.exact,
+            "lto": self.request.lto.value,
+            "stored_anew": self.storage is not None,
+            "strip": self.options.strip.value,
+            "embedded": self.options.embedded,
             "source_sha256": self.source_sha256() if self.source_sha256 else None,
             "libraries": libraries,
             "dropped_members": list(result.dropped),
         }
         return (json.dumps(stamp, indent=2) + "\n").encode()
+
+    @property
+    def kernel_notices(self) -> tuple[str, ...]:
+        """What the rules about kernels did to each library, for people."""
+        return tuple(
+            f"{name}: {verdict.account.text}"
+            for name, verdict in sorted(self.verdicts.items())
+            if verdict.account.emptied or verdict.account.mixed
+        )
 
     @property
     def has_device_code(self) -> bool:
@@ -119,17 +172,17 @@ class SlimRewriter:
         Raises:
             TargetNeverSupportedError: no container of any library served one of them.
         """
-        if not self.has_device_code:
+        if not self.has_device_code and not self.loose:
             return
-        served: dict[str, bool] = {}
-        labels: dict[str, None] = {}
+        served = {target.name: target.name in self.loose.served for target in self.request.devices}
+        labels = dict.fromkeys(self.loose.labels)
         for report in self.reports.values():
             labels.update(dict.fromkeys(report.account.before))
             for item in report.account.coverage:
                 covered = any(n for coverage, n in item.before.items() if coverage is not Coverage.NONE)
                 served[item.target] = served.get(item.target, False) or covered
         missing = [target for target, covered in served.items() if not covered]
-        if missing:
+        if missing and not self.loose.unknown:
             raise TargetNeverSupportedError(
                 f"no device code in it runs on {', '.join(missing)}",
                 found=f"code for {', '.join(labels)}",

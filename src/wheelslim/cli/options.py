@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from wheelslim.groups.rules import DropRequest
+    from wheelslim.kernels.rules import KernelRules
     from wheelslim.plan import Request
     from wheelslim.slim import LibraryOptions
 
@@ -44,6 +45,19 @@ class Strip(str, Enum):
     DEBUG = "debug"
 
 
+class Lto(str, Enum):
+    """Values of ``--lto``."""
+
+    ALL = "all"
+    NONE = "none"
+
+
+class Recompress(str, Enum):
+    """Values of ``--recompress``."""
+
+    ZSTD = "zstd"
+
+
 Arch = Annotated[
     list[str],
     typer.Option(
@@ -54,6 +68,7 @@ Arch = Annotated[
     ),
 ]
 PtxOption = Annotated[Ptx, typer.Option("--ptx", help="PTX: where a target needs it, all, or none.")]
+LtoOption = Annotated[Lto, typer.Option("--lto", help="LTO-IR, for linking at run time: all, or none.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Filter literally by name; may lose targets.")]
 OutputDir = Annotated[Path, typer.Option("--output-dir", "-o", help="Where the results go.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace an existing output.")]
@@ -93,6 +108,38 @@ ProfileOption = Annotated[
 ]
 
 
+EmbeddedOption = Annotated[
+    bool,
+    typer.Option(
+        "--embedded",
+        help="Prune device code outside .nv_fatbin too (cuBLASLt, cuFFT, …); try it on your GPU.",
+    ),
+]
+DropKernels = Annotated[
+    list[str] | None,
+    typer.Option("--drop-kernels", help="Kernels to leave out: a regular expression.", show_default=False),
+]
+KeepKernels = Annotated[
+    list[str] | None,
+    typer.Option("--keep-kernels", help="Kernels to keep, whatever else says.", show_default=False),
+]
+InferenceOnly = Annotated[
+    bool, typer.Option("--inference-only", help="Leave out PyTorch's kernels for training.")
+]
+KernelsUsed = Annotated[
+    Path | None,
+    typer.Option(
+        "--kernels-used", help="Keep only kernels that a profile lists (PyTorch, nsys).", show_default=False
+    ),
+]
+RecompressOption = Annotated[
+    Recompress | None,
+    typer.Option(
+        "--recompress", help="Store device code as zstd; needs driver 550 or later.", show_default=False
+    ),
+]
+
+
 def with_strip_word(words: list[str]) -> list[str]:
     """Write a bare ``--strip`` as ``--strip=all``, and ``--strip debug`` as ``--strip=debug``."""
     values = {value.value for value in Strip}
@@ -119,7 +166,9 @@ def make_drops(drop: str, globs: list[str] | None, profile: str | None) -> DropR
     return make_drop_request(drop, tuple(globs or ()), profile)
 
 
-def make_library_options(strip: Strip | None, profile: str | None) -> LibraryOptions:
+def make_library_options(
+    strip: Strip | None, profile: str | None, *, embedded: bool = False
+) -> LibraryOptions:
     """Join the options about libraries; a profile may strip."""
     from wheelslim.elf.strip import StripMode
     from wheelslim.groups.rules import load_rules
@@ -127,16 +176,40 @@ def make_library_options(strip: Strip | None, profile: str | None) -> LibraryOpt
 
     if strip is None and profile is not None and load_rules().profiles[profile].strip:
         strip = Strip.ALL
-    return LibraryOptions(strip=StripMode.NONE if strip is None else StripMode(strip.value))
+    mode = StripMode.NONE if strip is None else StripMode(strip.value)
+    return LibraryOptions(strip=mode, embedded=embedded)
 
 
-def make_request(arch: list[str], ptx: Ptx, exact: bool) -> Request:
+def make_kernel_rules(
+    drop: list[str] | None, keep: list[str] | None, inference_only: bool, used: Path | None
+) -> KernelRules:
+    """Join the options about kernels.
+
+    Raises:
+        UsageError: a regular expression does not compile, or the profile lists no kernels.
+    """
+    from wheelslim.kernels.rules import KernelRules, compile_patterns, inference_groups
+
+    profile = None
+    if used is not None:
+        from wheelslim.kernels.trace import read_used_kernels
+
+        profile = read_used_kernels(used)
+    return KernelRules(
+        drop=compile_patterns(drop or ()),
+        keep=compile_patterns(keep or ()),
+        groups=inference_groups() if inference_only else (),
+        used=profile,
+    )
+
+
+def make_request(arch: list[str], ptx: Ptx, exact: bool, lto: Lto = Lto.ALL) -> Request:
     """Parse the targets.
 
     Raises:
         TargetError: a word is unknown.
     """
-    from wheelslim.plan import PtxPolicy, Request
+    from wheelslim.plan import LtoPolicy, PtxPolicy, Request
     from wheelslim.targets import parse_targets
 
-    return Request(parse_targets(arch), PtxPolicy(ptx.value), exact)
+    return Request(parse_targets(arch), PtxPolicy(ptx.value), exact, LtoPolicy(lto.value))

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from wheelslim.source import Source
 
 
+_MIB = 1 << 20
+_SHOWN = 8
+"""How many operators are named to people."""
+
+
 @dataclass(frozen=True)
 class KernelAccount:
     """What the rules did to one library. Sizes in bytes of entries that the targets would keep.
@@ -36,6 +41,23 @@ class KernelAccount:
     kernels_gone: int
     operators: tuple[str, ...]
     sources: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """For people, one sentence."""
+        text = (
+            f"{self.emptied:,} of {self.containers:,} containers hold only unwanted kernels and are emptied "
+            f"({self.emptied_size / _MIB:.1f} of {self.size / _MIB:.1f} MiB)"
+        )
+        if self.mixed:
+            text += f"; {self.mixed:,} hold some and stay whole ({self.mixed_size / _MIB:.1f} MiB)"
+        if self.unlisted:
+            text += f"; {self.unlisted:,} cannot be read and stay"
+        if self.operators:
+            rest = len(self.operators) - _SHOWN
+            text += f"; gone are {', '.join(self.operators[:_SHOWN])}"
+            text += f" and {rest:,} more (--json names them)" if rest > 0 else ""
+        return text
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,13 @@ if TYPE_CHECKING:
 class LooseDecision:
     """``dropped`` maps a name to the reason, ``kept`` to what it is kept for.
 
-    ``served`` names the device targets that some file runs on; ``uncertain`` is whether a file of
-    unknown architecture might run on any.
+    ``served`` names the device targets that some file runs on. Files in ``unknown`` might run on any.
     """
 
     dropped: dict[str, str]
     kept: dict[str, str]
     served: frozenset[str]
-    uncertain: bool
+    unknown: tuple[str, ...]
 
 
 def decide(images: Iterable[LooseImage], request: Request) -> LooseDecision:
@@ -46,11 +45,11 @@ def decide(images: Iterable[LooseImage], request: Request) -> LooseDecision:
     dropped: dict[str, str] = {}
     kept: dict[str, str] = {}
     served: set[str] = set()
-    uncertain = False
+    unknown: list[str] = []
     for image in images:
         if image.architecture is None:
             kept[image.name] = image.why
-            uncertain = True
+            unknown.append(image.name)
         else:
             groups[image.kind, stem(image.name, image.architecture.number)].append(image)
     for (kind, _), variants in groups.items():
@@ -76,7 +75,7 @@ def decide(images: Iterable[LooseImage], request: Request) -> LooseDecision:
                 kept[one.name] = f"for {', '.join(wanted[one.name])}"
             else:
                 dropped[one.name] = f"{_label(one)} is not needed"
-    return LooseDecision(dropped, kept, frozenset(served), uncertain)
+    return LooseDecision(dropped, kept, frozenset(served), tuple(unknown))
 
 
 def _runs(image: LooseImage, device: ComputeCapability) -> bool:

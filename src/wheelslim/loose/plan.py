@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelslim.architecture import Architecture
-from wheelslim.archive.artifact import ArtifactKind, MemberType
+from wheelslim.archive.artifact import ArtifactKind, Member, MemberType
 from wheelslim.elf.layout import DynamicTag
 from wheelslim.elf.reader import is_elf64, read_dynamic, read_elf
 from wheelslim.elf.strings import dynamic_strings
-from wheelslim.errors import ElfFormatError, FatbinFormatError
+from wheelslim.errors import ElfFormatError, FatbinFormatError, WheelslimError
 from wheelslim.fatbin.reader import read_tiling
 from wheelslim.library import read_library
 from wheelslim.loose.checksums import is_checksum_list
@@ -23,15 +24,18 @@ from wheelslim.selection import Coverage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from wheelslim.archive.artifact import Artifact, Member
+    from wheelslim.archive.artifact import Artifact
     from wheelslim.fatbin.model import Container
     from wheelslim.plan import Planner
     from wheelslim.source import Source
 
 _SITE = "site-packages/"
 _PTX = ".ptx"
+_SUFFIXES = (".cubin", ".fatbin", _PTX)
+_CONDA_PATHS = "info/paths.json"
 _PTX_HEAD = 1 << 16
 _LIBRARY = ".so"
+_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class LoosePlan:
     """``dropped`` maps a member to the reason, ``kept`` to what it is kept for.
 
     ``fatbins`` stay with fewer entries (``loose.fatbin``). ``served`` names the device targets that
-    loose code runs on, ``uncertain`` is whether code of unknown architecture might run on others.
+    loose code runs on; files in ``unknown`` are not understood, and might run on others.
     ``labels`` count the files by architecture. ``lists`` are files of checksums.
     """
 
@@ -48,7 +52,7 @@ class LoosePlan:
     sizes: dict[str, int] = field(default_factory=dict)
     fatbins: frozenset[str] = frozenset()
     served: frozenset[str] = frozenset()
-    uncertain: bool = False
+    unknown: tuple[str, ...] = ()
     labels: dict[str, int] = field(default_factory=dict)
     lists: tuple[str, ...] = ()
 
@@ -60,6 +64,21 @@ class LoosePlan:
     def names(self) -> frozenset[str]:
         """The dropped members, by the name in the artifact and by the path below site-packages."""
         return frozenset(self.dropped) | {name.rpartition(_SITE)[2] for name in self.dropped}
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences for people: how many files go, and which stay for want of knowledge."""
+        lines = []
+        if self.dropped:
+            of, size = len(self.dropped) + len(self.kept), self.dropped_size / _MIB
+            lines.append(f"loose device code: {len(self.dropped):,} of {of:,} files go, {size:.1f} MiB")
+        if self.unknown:
+            example = self.unknown[0]
+            why = self.kept[example]
+            lines.append(f"{len(self.unknown):,} loose files are not understood and stay: {example}, {why}")
+        if self.dropped and self.lists:
+            lines.append(f"{len(self.lists):,} lists of checksums stay as they are, such as {self.lists[0]}")
+        return tuple(lines)
 
     @property
     def dropped_size(self) -> int:
@@ -89,20 +108,39 @@ def plan_loose(artifact: Artifact, planner: Planner) -> LoosePlan:
     Raises:
         ArchiveError: the artifact does not read.
     """
-    if artifact.kind is ArtifactKind.FILE:
+    if artifact.kind is ArtifactKind.FILE or not _may_hold_some(artifact):
         return LoosePlan()
-    members = [member for member, _ in artifact.walk(lambda *_: False) if member.type is MemberType.FILE]
-    candidates = _library_variants(members)
     found = _Found()
-    for member, source in artifact.walk(_collector(found, candidates)):
+    members = []
+    for member, source in artifact.walk(_collector(found)):
+        if member.type is MemberType.FILE:
+            members.append(member)
         if source is not None:
-            _read(member, source, found, candidates, planner)
+            _read(member, source, found, planner)
+    candidates = _library_variants(members)
+    if candidates:
+        for member, source in artifact.walk(lambda member, head: is_elf64(head) and not is_cubin(head)):
+            if source is not None:
+                _read_library(member, source, found, candidates, planner)
     images = [image for image in found.images if image.name.rpartition("/")[2] not in found.needed]
     decision = decide(images, planner.request)
     return _settled(decision, found, {member.name: member.size for member in members})
 
 
-def _collector(found: _Found, candidates: frozenset[str]) -> Callable[[Member, bytes], bool]:
+def _may_hold_some(artifact: Artifact) -> bool:
+    """Look at the names first where a pass over the members means to decompress all of them."""
+    if artifact.kind not in (ArtifactKind.CONDA, ArtifactKind.TAR_BZ2):
+        return True
+    try:
+        paths = json.loads(artifact.read(_CONDA_PATHS)).get("paths", [])
+        names = [str(entry.get("_path")) for entry in paths]
+    except (WheelslimError, ValueError, AttributeError):
+        return True
+    members = [Member(name, 0) for name in names]
+    return any(name.endswith(_SUFFIXES) for name in names) or bool(_library_variants(members))
+
+
+def _collector(found: _Found) -> Callable[[Member, bytes], bool]:
     """Look at the head of each member; those to be read further are asked for."""
 
     def wants(member: Member, head: bytes) -> bool:
@@ -113,7 +151,7 @@ def _collector(found: _Found, candidates: frozenset[str]) -> Callable[[Member, b
         if is_cubin(head):
             found.images.append(_cubin(member, head))
             return False
-        return is_fatbin(head) or member.name.endswith(_PTX) or (bool(candidates) and is_elf64(head))
+        return is_fatbin(head) or member.name.endswith(_PTX)
 
     return wants
 
@@ -121,37 +159,37 @@ def _collector(found: _Found, candidates: frozenset[str]) -> Callable[[Member, b
 def _cubin(member: Member, head: bytes) -> LooseImage:
     number = cubin_number(head)
     if number is None:
-        why = "kept: a cubin of unknown ABI version"
+        why = "a cubin of unknown ABI version"
         return LooseImage(member.name, member.size, LooseKind.CUBIN, None, why)
     if names_other_than(member.name, number):
-        why = f"kept: named for another architecture than sm_{number}, which it was built for"
+        why = f"named for another architecture than sm_{number}, which it was built for"
         return LooseImage(member.name, member.size, LooseKind.CUBIN, None, why)
     architecture = named_architecture(member.name, number) or Architecture(number)
     return LooseImage(member.name, member.size, LooseKind.CUBIN, architecture)
 
 
-def _read(
-    member: Member, source: Source, found: _Found, candidates: frozenset[str], planner: Planner
-) -> None:
+def _read(member: Member, source: Source, found: _Found, planner: Planner) -> None:
     if member.name.endswith(_PTX):
         word = ptx_target(source.read(0, min(source.size, _PTX_HEAD)))
         architecture = Architecture.parse(word) if word else None
-        why = "" if word else "kept: PTX without a .target"
+        why = "" if word else "PTX without a .target"
         found.images.append(LooseImage(member.name, member.size, LooseKind.PTX, architecture, why))
         return
     try:
-        if source.read(0, 4) != b"\x7fELF":
-            containers: Iterable[Container] = read_tiling(source, 0).containers
-            found.fatbins[member.name] = _serves(containers, found, planner)
-            return
+        found.fatbins[member.name] = _serves(read_tiling(source, 0).containers, found, planner)
+    except FatbinFormatError as error:
+        found.images.append(LooseImage(member.name, member.size, LooseKind.FATBIN, None, str(error)))
+
+
+def _read_library(
+    member: Member, source: Source, found: _Found, candidates: frozenset[str], planner: Planner
+) -> None:
+    try:
         elf = read_elf(source)
         found.needed.update(dynamic_strings(source, elf, read_dynamic(source, elf), DynamicTag.NEEDED))
         if member.name in candidates and not _serves(read_library(source).containers, found, planner):
             architecture = named_architecture(member.name)
             found.images.append(LooseImage(member.name, member.size, LooseKind.LIBRARY, architecture))
-    except FatbinFormatError as error:
-        why = f"kept: {error}"
-        found.images.append(LooseImage(member.name, member.size, LooseKind.FATBIN, None, why))
     except ElfFormatError:
         return
 
@@ -202,7 +240,7 @@ def _settled(decision: LooseDecision, found: _Found, sizes: dict[str, int]) -> L
         sizes={name: sizes[name] for name in (*dropped, *kept)},
         fatbins=frozenset(name for name, keeps in found.fatbins.items() if keeps),
         served=frozenset(found.served | decision.served),
-        uncertain=decision.uncertain,
+        unknown=decision.unknown,
         labels=dict(sorted(labels.items())),
         lists=tuple(found.lists),
     )

@@ -169,7 +169,7 @@ def test_unknown_files_stay_and_leave_the_rest_uncertain() -> None:
     odd = image("odd.cubin")
     assert stays("sm_75", K80, odd) == {"odd.cubin"}
     found = decide([K80, odd], Request(parse_targets("sm_75 sm_86")))
-    assert found.uncertain
+    assert found.unknown == ("odd.cubin",)
     assert found.served == {"sm_86"}
 
 

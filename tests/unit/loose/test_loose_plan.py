@@ -66,14 +66,14 @@ def test_cubins_go_by_their_own_bytes_and_names(tmp_path: Path) -> None:
     assert "ABI version" in plan.kept["pkg/odd.cubin"]
     assert plan.dropped_size == len(files["pkg/unnamed"]) + len(files["pkg/fmhaSm103aKernel.cubin"])
     assert plan.served == {"sm_100"}
-    assert plan.uncertain
+    assert set(plan.unknown) == {"pkg/odd.cubin", "pkg/wrong_sm90.cubin"}
     assert plan.labels == {"sm_100f": 1, "sm_103": 1, "sm_103a": 1}
 
 
 def test_a_target_that_nothing_runs_on_is_not_served(tmp_path: Path) -> None:
     plan = planned({"a_sm100a.cubin": cubin(["k"], sm=100)}, "sm_90", tmp_path)
     assert plan.served == frozenset()
-    assert not plan.uncertain
+    assert plan.unknown == ()
 
 
 def test_fatbins_are_slimmed_or_go(tmp_path: Path) -> None:
