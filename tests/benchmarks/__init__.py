@@ -1,0 +1,1 @@
+"""How fast, how small: wheelslim beside what people do today (docs/performance.md)."""
