@@ -56,7 +56,8 @@ def prune(path: Path, options: PruneOptions, progress: Callable[[int], None] | N
 def _prune_open(
     artifact: Artifact, options: PruneOptions, progress: Callable[[int], None] | None
 ) -> PruneReport:
-    with SpoolFile(options.scratch_dir) as spool:
+    beside = options.output_dir if options.output_dir.is_dir() else None
+    with SpoolFile(options.scratch_dir or beside) as spool:
         return _prune_with(
             artifact, options, ContainerRewriter(options.request, spool, options.recompress), progress
         )

@@ -19,7 +19,7 @@ from builders import fatbin as make
 from builders.cubin import cubin
 from builders.library import CudaLibrary
 from builders.wheel import Wheel
-from corpus.recipes import PARTS
+from corpus.recipes import BY_NAME, PARTS
 from judges.programs import must
 
 if TYPE_CHECKING:
@@ -184,3 +184,23 @@ def test_wrong_words(numbered: Path, tmp_path: Path, words: tuple[str, str], say
     assert done.returncode in (2, 5)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_environments_know_the_same_options(cuobjdump: Cuobjdump, tmp_path: Path) -> None:
+    site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    with zipfile.ZipFile(loose_wheel(tmp_path)) as archive:
+        archive.extractall(site)
+    library = site / "pkg" / "many.so"
+    library.write_bytes(BY_NAME["many_containers"].path.read_bytes())
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps([{"ph": "X", "cat": "kernel", "name": "kernel_7(float*, int)"}]))
+    words = ("--recompress", "zstd", "--kernels-used", trace, "--json")
+    done = wheelslim("env", tmp_path / "venv", "-a", "sm_100", "-a", "sm_86", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (site / "pkg/cubins/fmhaSm103aKernel.cubin").exists()
+    assert (site / "pkg/cubins/fmhaSm100fKernel.cubin").exists()
+    record = next(site.glob("*.dist-info/RECORD")).read_text()
+    assert "fmhaSm103a" not in record
+    assert cuobjdump.listing(site / "pkg/many.fatbin") == {"sm_86": 1, "sm_100": 1}
+    said = must([str(cuobjdump.program), "-symbols", "-all", str(library)])
+    assert set(re.findall(r"ENTRY +_Z\d+(\w+?)P", said)) == {"kernel_7"}

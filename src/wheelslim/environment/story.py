@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.archive.storage import storage_errors
 from wheelslim.archive.workers import available_cpus
+from wheelslim.container_rewrite import ContainerRewriter
 from wheelslim.environment.booking import Booked, Dropped, enter_changes
 from wheelslim.environment.library_file import LibrarySlimmer, Replaced
 from wheelslim.environment.listing import list_tree
@@ -27,10 +28,14 @@ from wheelslim.environment.replacement import opened
 from wheelslim.errors import Place, StorageError, UsageError, WheelslimError
 from wheelslim.groups.plan import plan_drops
 from wheelslim.groups.rules import DropRequest
+from wheelslim.kernels.rules import KernelRules
+from wheelslim.loose.plan import plan_loose
+from wheelslim.plan import Planner
 from wheelslim.report.model import PruneReport
 from wheelslim.rewriter import RewriteResult
 from wheelslim.slim import LibraryOptions
 from wheelslim.slim_rewriter import SlimRewriter
+from wheelslim.spool import SpoolFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,16 +51,21 @@ class EnvironmentOptions:
     """How to slim a tree; ``request`` says for which targets.
 
     ``packages`` limits the run to distributions and conda packages of these names (``nvidia-*``);
-    ``jobs`` is the number of libraries at a time, the cores unless given.
+    ``jobs`` is the number of libraries at a time, the cores unless given. ``kernels`` are rules for
+    what goes by name; ``recompress`` stores device code as zstd, by way of a
+    nameless file in ``scratch_dir``, the tree unless given.
     """
 
     request: Request
     library: LibraryOptions = field(default_factory=LibraryOptions)
     drop: DropRequest = field(default_factory=DropRequest)
+    kernels: KernelRules = field(default_factory=KernelRules)
+    recompress: bool = False
     packages: tuple[str, ...] = ()
     dry_run: bool = False
     verify: bool = True
     jobs: int | None = None
+    scratch_dir: Path | None = None
 
 
 def slim_tree(
@@ -76,8 +86,8 @@ def slim_tree(
             root = path.resolve(strict=True)
             if not root.is_dir():
                 raise UsageError("this is no directory", hint="wheelslim prune slims files")
-        with locked(root):
-            return _Run(path, root, options).whole(progress or (lambda _size: None))
+        with locked(root), SpoolFile(options.scratch_dir or root) as spool:
+            return _Run(path, root, options, spool).whole(progress or (lambda _size: None))
     except WheelslimError as error:
         raise error.at(artifact=str(path)) from error.__cause__
 
@@ -85,11 +95,17 @@ def slim_tree(
 class _Run:
     """One run of ``slim_tree``: what its steps share."""
 
-    def __init__(self, path: Path, root: Path, options: EnvironmentOptions) -> None:
+    def __init__(self, path: Path, root: Path, options: EnvironmentOptions, spool: SpoolFile) -> None:
         self._path = path
         self._root = root
         self._options = options
-        self._rewriter = SlimRewriter(options.request, options.library, options.verify)
+        self._rewriter = SlimRewriter(
+            options.request,
+            options.library,
+            options.verify,
+            kernels=options.kernels,
+            storage=ContainerRewriter(options.request, spool, options.recompress),
+        )
         self._notices: list[str] = []
         self._failed: dict[str, WheelslimError] = {}
         self._replaced: list[Replaced] = []
@@ -102,6 +118,8 @@ class _Run:
         if finished:
             listing = self._list()
             books = find_books(self._root, listing.files)
+        if self._find_loose(listing):
+            listing = self._list()
         removal = self._plan_removal(listing, books)
         candidates, owners = self._choose(listing, books, set(removal.names))
         self._check_supported(candidates)
@@ -146,6 +164,12 @@ class _Run:
         self._take_failures(booked)
         return tuple(note.library.relative_to(self._root).as_posix() for note in used)
 
+    def _find_loose(self, listing: Listing) -> bool:
+        """Decide on device code in files of its own; returns whether some are to be looked into."""
+        self._rewriter.loose = plan_loose(listing.tree, Planner(self._options.request))
+        self._notices.extend(self._rewriter.loose.notices)
+        return bool(self._rewriter.loose.fatbins)
+
     def _plan_removal(self, listing: Listing, books: Sequence[Book]) -> Removal:
         """Find the files of the groups that are to go.
 
@@ -160,7 +184,7 @@ class _Run:
                 hint="Give the environment's own directory, or leave out --drop unused",
             )
         drops = plan_drops(listing.tree, self._options.drop)
-        self._rewriter.dropped = frozenset(drops.dropped)
+        self._rewriter.dropped = frozenset(drops.dropped) | frozenset(self._rewriter.loose.dropped)
         self._notices.extend(drops.notices)
         packages = self._options.packages
         removal = Removal.plan(self._root, listing.files, books, self._rewriter, packages)
@@ -193,7 +217,7 @@ class _Run:
         Raises:
             TargetNeverSupportedError: no library runs on one of the targets.
         """
-        survey = SlimRewriter(self._options.request)
+        survey = SlimRewriter(self._options.request, loose=self._rewriter.loose)
         for candidate in candidates:
             try:
                 with opened(self._root / candidate.name) as original:
@@ -283,6 +307,7 @@ class _Run:
                 *listing_notices(listing),
                 *sharing_notices([one.note.change.name for one in self._replaced if one.shared]),
                 *self._rewriter.notices,
+                *self._rewriter.kernel_notices,
             ),
             ptx=request.ptx.value,
             exact=request.exact,
