@@ -9,10 +9,11 @@ import re
 import struct
 import zipfile
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from builders import cubin as make_cubin
 from builders import fatbin as make
 from builders.library import CudaLibrary
 from builders.wheel import Member, Wheel
@@ -34,9 +35,6 @@ from wheelslim.slim import slim_library
 from wheelslim.source import Source
 from wheelslim.targets import parse_targets
 from wheelslim.verification import Verification, verify
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIBRARY = "cuda_demo/libdemo.so"
 RECORD = "cuda_demo-1.0.dist-info/RECORD"
@@ -467,6 +465,53 @@ def test_a_tree_is_compared_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "two" / "link").symlink_to("pkg/lib.so")
     error = broken(verify(tmp_path / "one", tmp_path / "two", "sm_86"), Promise.ATTRIBUTES)
     assert (error.place.member, error.expected) == ("link", "pkg/text")
+
+
+# Device code in files of its own
+
+
+@pytest.fixture
+def loose(tmp_path: Path) -> Pair:
+    fatbin = make.container(["sm_80", "sm_86", "sm_90"]) + make.container(["sm_86", "sm_90"])
+    (tmp_path / "spoilt").mkdir()
+    (tmp_path / "in").mkdir()
+    wheel = Wheel(
+        {
+            "pkg/kernels.fatbin": fatbin,
+            "pkg/gemm_sm_86.cubin": make_cubin.cubin(["gemm"], sm=86),
+            "pkg/gemm_sm_90.cubin": make_cubin.cubin(["gemm"], sm=90),
+        }
+    ).write(tmp_path / "in")
+    options = PruneOptions(Request(parse_targets("sm_86")), output_dir=tmp_path / "slim")
+    report = prune(wheel, options)
+    assert report.output is not None
+    return Pair(wheel, Path(report.output), tmp_path / "spoilt")
+
+
+def test_loose_files_that_were_dropped_and_fatbins_that_were_pruned_hold(loose: Pair) -> None:
+    assert "pkg/gemm_sm_90.cubin" not in loose.members
+    assert len(loose.data("pkg/kernels.fatbin")) < 2 * 16 + 3 * 512
+    result = verify(loose.original, loose.slimmed)
+    assert result.holds, str(result.failure)
+
+
+def test_a_byte_in_a_loose_fatbin(loose: Pair) -> None:
+    name = "pkg/kernels.fatbin"
+    loose.put(name, flipped(loose.data(name), 16 + 64 + 50))
+    assert broken(loose.verify(), Promise.DEVICE_CODE).place.member == name
+
+
+def test_a_loose_fatbin_without_a_container(loose: Pair) -> None:
+    name = "pkg/kernels.fatbin"
+    data = loose.data(name)
+    loose.put(name, data[: len(data) // 2 // 8 * 8])
+    assert broken(loose.verify(), Promise.DEVICE_CODE).place.member == name
+
+
+def test_a_byte_in_a_loose_cubin(loose: Pair) -> None:
+    name = "pkg/gemm_sm_86.cubin"
+    loose.put(name, flipped(loose.data(name), 100))
+    assert broken(loose.verify(), Promise.MEMBERS).place.member == name
 
 
 # How it is shown

@@ -10,10 +10,11 @@ from wheelslim.archive.artifact import ArtifactKind, MemberType
 from wheelslim.archive.paths_json import PATHS_JSON, Content
 from wheelslim.contents import ContentKind, content_kind
 from wheelslim.elf.strip import StripMode
-from wheelslim.errors import ElfFormatError, Place, VerifyError, WheelslimError
+from wheelslim.errors import ElfFormatError, FatbinFormatError, Place, VerifyError, WheelslimError
 from wheelslim.proof import books
 from wheelslim.proof.declared import Declared
 from wheelslim.proof.device import prove_device
+from wheelslim.proof.fatbin import verify_fatbin
 from wheelslim.proof.host import prove_host
 from wheelslim.proof.library import check_related
 from wheelslim.proof.listing import Listing
@@ -108,6 +109,9 @@ class ArtifactProof:
 
     def _changed(self, name: str, old: Source, new: Source) -> None:
         kinds = {content_kind(name, side.read(0, min(HEAD_SIZE, side.size))) for side in (old, new)}
+        if kinds == {ContentKind.FATBIN}:
+            self._changed_fatbin(name, old, new)
+            return
         if kinds != {ContentKind.LIBRARY}:
             self._fail(Promise.MEMBERS, _content_differs(name, old, new))
             return
@@ -129,6 +133,13 @@ class ArtifactProof:
             self._counts["host bytes"] += prove_host(before, after, declared)
         except VerifyError as error:
             self._fail(Promise.HOST_CODE, _as_failure(error, name))
+
+    def _changed_fatbin(self, name: str, old: Source, new: Source) -> None:
+        self._counts["libraries"] += 1
+        try:
+            self._counts["entries"] += verify_fatbin(old, new, self._devices)
+        except (VerifyError, FatbinFormatError) as error:
+            self._fail(Promise.DEVICE_CODE, _as_failure(error, name))
 
     def _declared(self, name: str) -> Declared:
         """Join what the stamps say was asked for."""
