@@ -35,6 +35,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     stripped: int = 0
     embedded: EmbeddedAccount | None = None
+    served_elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ class LibraryAccount:
 
     ``stripped`` is the size of the sections that went since nothing loads them. ``sections`` split
     ``before`` and ``after`` up. ``embedded`` is None unless containers outside the device sections
-    were asked for; the other fields are without them.
+    were asked for; the other fields are without them. ``served_elsewhere`` names the targets that only
+    containers outside the device sections serve.
     """
 
     size_before: int
@@ -97,6 +99,7 @@ class LibraryAccount:
     stripped: int = 0
     embedded: EmbeddedAccount | None = None
     sections: tuple[SectionAccount, ...] = ()
+    served_elsewhere: tuple[str, ...] = ()
 
 
 def account_of(
@@ -125,6 +128,7 @@ def account_of(
         stripped=outcome.stripped,
         embedded=outcome.embedded,
         sections=tuple(_section_accounts(library, plans)),
+        served_elsewhere=outcome.served_elsewhere,
     )
 
 

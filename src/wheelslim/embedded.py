@@ -139,6 +139,26 @@ def plan_embedded(source: Source, elf: ElfFile, planner: Planner) -> EmbeddedPla
     return EmbeddedPlan(tuple(overlays), tuple(runs), account)
 
 
+def served_elsewhere(
+    source: Source, elf: ElfFile, planner: Planner, plans: Sequence[ContainerPlan]
+) -> tuple[str, ...]:
+    """Name the targets that embedded containers serve and none of the planned ones does.
+
+    Costs a search through the data sections, and nothing where every target is served already.
+
+    Raises:
+        ArtifactError: the file became shorter while it was read.
+    """
+    devices = planner.request.devices
+    unserved = {i for i in range(len(devices)) if not any(plan.before[i].entries for plan in plans)}
+    found: set[int] = set()
+    for region in find_embedded(source, elf) if unserved else ():
+        for container in region.containers:
+            before = planner.plan(container).before
+            found.update(index for index in unserved - found if before[index].entries)
+    return tuple(devices[index].name for index in sorted(found))
+
+
 def _compacted(
     source: Source, region: EmbeddedRegion, plans: Sequence[ContainerPlan]
 ) -> tuple[list[Overlay], list[FreeRun]]:

@@ -18,7 +18,7 @@ from wheelslim.account import (
 from wheelslim.elf.cut import obstacle, plan_cut
 from wheelslim.elf.filemap import FileMap
 from wheelslim.elf.strip import NOTHING_STRIPPED, StripMode, plan_strip
-from wheelslim.embedded import plan_embedded
+from wheelslim.embedded import plan_embedded, served_elsewhere
 from wheelslim.fatbin.writer import container_pieces
 from wheelslim.library import read_library
 from wheelslim.pieces import Copy, total_size
@@ -92,6 +92,7 @@ def slim_library(source: Source, planner: Planner, options: LibraryOptions = DEF
     sections = [_new_contents(source, part, planner, options) for part in library.device]
     plans = tuple(plan for section in sections for plan in section.plans)
     embedded = plan_embedded(source, library.elf, planner) if options.embedded else None
+    elsewhere = served_elsewhere(source, library.elf, planner, plans) if plans else ()
     strip = plan_strip(source, library.elf, options.strip)
     reason = obstacle(library.elf)
     notes = strip.notes
@@ -101,7 +102,7 @@ def slim_library(source: Source, planner: Planner, options: LibraryOptions = DEF
     def done(pieces: tuple[Piece, ...] | None, size: int, method: Method) -> SlimLibrary:
         account = embedded.account if embedded is not None else None
         stripped = strip.size(library.elf) if pieces is not None else 0
-        outcome = Outcome(size, method, notes, stripped, account)
+        outcome = Outcome(size, method, notes, stripped, account, elsewhere)
         return SlimLibrary(pieces, account_of(library, plans, planner, outcome), plans)
 
     overlays: list[Overlay] = []

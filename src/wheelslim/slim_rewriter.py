@@ -178,6 +178,7 @@ class SlimRewriter:
         labels = dict.fromkeys(self.loose.labels)
         for report in self.reports.values():
             labels.update(dict.fromkeys(report.account.before))
+            served.update(dict.fromkeys(report.account.served_elsewhere, True))
             for item in report.account.coverage:
                 covered = any(n for coverage, n in item.before.items() if coverage is not Coverage.NONE)
                 served[item.target] = served.get(item.target, False) or covered

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders import fatbin
+from builders.library import CudaLibrary, Embedded
 from builders.wheel import Member, Wheel
 from judges import installers
 
@@ -161,6 +163,17 @@ def test_a_target_that_nothing_supports(wheel: Path, tmp_path: Path) -> None:
     assert "sm_70" in result.stderr
     assert "sm_90" in result.stderr
     assert not any((tmp_path / "out").iterdir())
+
+
+def test_a_target_that_only_embedded_containers_serve(tmp_path: Path) -> None:
+    """As in cuFFT: exit 4 would be wrong, and without --embedded that code simply stays."""
+    outside = Embedded(".rodata", (fatbin.container([fatbin.entry("sm_86")]),))
+    old = fatbin.container([fatbin.entry("sm_75", size=9000)])
+    library = tmp_path / "libfft.so"
+    library.write_bytes(CudaLibrary((old,), embedded=(outside,)).build().data)
+    assert wheelslim("prune", "-a", "sm_86", library, "-o", tmp_path / "out").returncode == 0
+    refused = wheelslim("prune", "-a", "sm_90", library, "-o", tmp_path / "other")
+    assert refused.returncode == 4
 
 
 def test_a_wheel_without_device_code(tmp_path: Path) -> None:
