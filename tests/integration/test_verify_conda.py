@@ -49,7 +49,7 @@ def test_slimmed_packages_hold_in_either_format(
     assert result.holds, str(result.failure)
     found = {finding.promise: finding.what for finding in result.findings}
     assert "42 containers" in found[Promise.DEVICE_CODE]
-    assert "4 of paths.json" in found[Promise.BOOKS]
+    assert "4 paths of conda" in found[Promise.BOOKS]
 
 
 def spoilt(

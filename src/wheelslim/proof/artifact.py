@@ -12,6 +12,7 @@ from wheelslim.contents import ContentKind, content_kind
 from wheelslim.elf.strip import StripMode
 from wheelslim.errors import ElfFormatError, FatbinFormatError, Place, VerifyError, WheelslimError
 from wheelslim.proof import books
+from wheelslim.proof.conda_record import is_conda_record, prove_conda_record
 from wheelslim.proof.declared import Declared
 from wheelslim.proof.device import prove_device
 from wheelslim.proof.fatbin import verify_fatbin
@@ -155,7 +156,8 @@ class ArtifactProof:
     def _books(self, listing: Listing) -> None:
         for name in (name for name in listing.after if name in self._stamps or name.endswith("/WHEEL")):
             self._digests[name] = _digest_of(self._after.read(name))
-        for name in listing.common:
+        # Records of conda packages list RECORDs, so they come last.
+        for name in sorted(listing.common, key=is_conda_record):
             if not books.is_book(name) or listing.after[name].type is not MemberType.FILE:
                 continue
             try:
@@ -164,7 +166,7 @@ class ArtifactProof:
                 self._fail(Promise.BOOKS, _as_failure(error, name))
         if PATHS_JSON in listing.common:
             try:
-                self._counts["paths"] = books.prove_paths(self._after.read(PATHS_JSON), self._held(listing))
+                self._counts["paths"] += books.prove_paths(self._after.read(PATHS_JSON), self._held(listing))
             except VerifyError as error:
                 self._fail(Promise.BOOKS, error)
 
@@ -177,6 +179,10 @@ class ArtifactProof:
             books.prove_index(before, after)
         elif name.endswith("/WHEEL"):
             books.prove_wheel_file(name, before, after)
+        elif is_conda_record(name):
+            self._counts["paths"] += prove_conda_record(
+                name, before, after, changed=self._digests, dropped=self._dropped, added=self._stamps
+            )
         elif name == books.FILES:
             books.prove_files(before, after, self._dropped)
 
@@ -211,7 +217,7 @@ class ArtifactProof:
         if count["rows"] or count["paths"] or Promise.BOOKS in self._failures:
             rows = f"{count['rows']:,} rows of RECORD"
             texts[Promise.BOOKS] = (
-                f"{rows}, {count['paths']:,} of paths.json: true" if count["paths"] else f"{rows}: true"
+                f"{rows}, {count['paths']:,} paths of conda: true" if count["paths"] else f"{rows}: true"
             )
         if self._after.kind is ArtifactKind.FILE:
             for promise in (Promise.MEMBERS, Promise.ORDER):

@@ -11,6 +11,7 @@ from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.paths_json import PATHS_JSON, Content, PathsJson
 from wheelslim.archive.record import Record
 from wheelslim.errors import Place, VerifyError, WheelslimError
+from wheelslim.proof.conda_record import is_conda_record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -39,7 +40,9 @@ def is_record(name: str) -> bool:
 
 def is_book(name: str) -> bool:
     """Whether a member is compared here and not byte by byte."""
-    return name.endswith((_RECORD_SUFFIX, _WHEEL_SUFFIX)) or name in (PATHS_JSON, INDEX_JSON, FILES)
+    if name.endswith((_RECORD_SUFFIX, _WHEEL_SUFFIX)) or name in (PATHS_JSON, INDEX_JSON, FILES):
+        return True
+    return is_conda_record(name)
 
 
 def prove_record(
