@@ -15,7 +15,7 @@ from wheelslim.archive.tree import TreeArtifact
 from wheelslim.contents import ContentKind, content_kind
 from wheelslim.device_code import CodeSection, DeviceCode, read_device_code, read_loose_fatbin
 from wheelslim.errors import ArtifactError, ElfFormatError, FatbinFormatError, Place, WheelslimError
-from wheelslim.loose.image import cubin_number, ptx_target
+from wheelslim.loose.image import LooseImage, LooseKind, cubin_number, ptx_target
 from wheelslim.loose.naming import named_architecture
 from wheelslim.stamp import Stamp, is_stamp, read_stamp
 
@@ -221,12 +221,19 @@ class _Loose:
         return {label: Share(self.counts[label], self.sizes[label]) for label in labels}
 
 
-def cubin_label(name: str, head: bytes) -> str:
-    """Name the architecture of a loose cubin: the number from its header, the suffix from its name."""
+def cubin_image(name: str, size: int, head: bytes) -> LooseImage:
+    """Describe a loose cubin: the number is that in its header, the suffix that in its name."""
     number = cubin_number(head)
     if number is None:
-        return UNKNOWN_CUBIN
-    return (named_architecture(name, number) or Architecture(number)).name
+        return LooseImage(name, size, LooseKind.CUBIN, None, "of unknown ABI version")
+    architecture = named_architecture(name, number) or Architecture(number)
+    return LooseImage(name, size, LooseKind.CUBIN, architecture)
+
+
+def cubin_label(name: str, head: bytes) -> str:
+    """Name the architecture of a loose cubin."""
+    architecture = cubin_image(name, 0, head).architecture
+    return UNKNOWN_CUBIN if architecture is None else architecture.name
 
 
 def ptx_label(source: Source) -> str:

@@ -70,7 +70,8 @@ def verify(
         devices, notices = _devices(targets, stamps, str(slimmed))
         capabilities = [device.capability for device in devices if device.capability is not None]
         try:
-            findings = ArtifactProof(before, after, capabilities, stamps).run()
+            proof = ArtifactProof(before, after, capabilities, stamps)
+            findings = proof.run()
         except WheelslimError as error:
             raise error.at(artifact=str(slimmed)) from error.__cause__
         return Verification(
@@ -79,7 +80,7 @@ def verify(
             targets=tuple(device.name for device in devices),
             from_stamp=targets is None,
             findings=findings,
-            notices=notices,
+            notices=(*notices, *proof.notices),
         )
 
 

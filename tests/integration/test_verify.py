@@ -514,6 +514,21 @@ def test_a_byte_in_a_loose_cubin(loose: Pair) -> None:
     assert broken(loose.verify(), Promise.MEMBERS).place.member == name
 
 
+def test_a_loose_cubin_that_was_dropped_although_a_target_runs_it_is_told(loose: Pair) -> None:
+    assert verify(loose.original, loose.slimmed).notices == ()
+    name = "pkg/gemm_sm_86.cubin"
+    stamp_name = STAMP
+    stamp = json.loads(loose.data(stamp_name))
+    stamp["dropped_members"].append(name)
+    loose.put(stamp_name, json.dumps(stamp).encode())
+    rows = loose.data(RECORD).decode().splitlines(keepends=True)
+    loose.put(RECORD, "".join(row for row in rows if not row.startswith(name)).encode())
+    del loose.members[name]
+    result = loose.verify()
+    assert result.holds, str(result.failure)
+    assert result.notices == (f"{name} could run on a target and is gone: dropped on purpose?",)
+
+
 # How it is shown
 
 

@@ -15,6 +15,7 @@ from wheelslim.proof import books
 from wheelslim.proof.conda_record import is_conda_record, prove_conda_record
 from wheelslim.proof.declared import Declared
 from wheelslim.proof.device import prove_device
+from wheelslim.proof.dropped import dropped_device_code
 from wheelslim.proof.fatbin import verify_fatbin
 from wheelslim.proof.host import prove_host
 from wheelslim.proof.library import check_related
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 
 class ArtifactProof:
-    """Proves promise after promise and keeps the first failure of each."""
+    """Proves promise after promise and keeps the first failure of each.
+
+    ``notices`` are sentences for people, filled by ``run``.
+    """
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class ArtifactProof:
         self._failures: dict[Promise, VerifyError] = {}
         self._counts: Counter[str] = Counter()
         self._digests: dict[str, books.Digest] = {}
+        self.notices: tuple[str, ...] = ()
 
     def run(self) -> tuple[Finding, ...]:
         """Compare everything.
@@ -74,6 +79,7 @@ class ArtifactProof:
         self._counts["attributes"] = len(listing.common)
         self._contents(listing)
         self._books(listing)
+        self.notices = tuple(dropped_device_code(self._before, listing, self._devices))
         return tuple(
             Finding(promise, text, self._failures.get(promise)) for promise, text in self._texts().items()
         )
