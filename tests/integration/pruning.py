@@ -35,13 +35,19 @@ class Pruned:
 
 
 def prune(
-    library: Path, target: Path, words: str, options: LibraryOptions = DEFAULT_OPTIONS, *, ptx: str = "auto"
+    library: Path,
+    target: Path,
+    words: str | Request,
+    options: LibraryOptions = DEFAULT_OPTIONS,
+    *,
+    ptx: str = "auto",
 ) -> Pruned:
     """Write the pruned library to ``target``, a copy where nothing changes, and prove it.
 
     With the options that change device code for other reasons the proof is left to the caller.
     """
-    planner = Planner(Request(parse_targets(words), PtxPolicy(ptx)))
+    request = Request(parse_targets(words), PtxPolicy(ptx)) if isinstance(words, str) else words
+    planner = Planner(request)
     with library.open("rb") as file:
         source = Source.of_file(file.fileno())
         slim = slim_library(source, planner, options)
@@ -51,7 +57,7 @@ def prune(
     assert target.stat().st_size == slim.account.size_after
     assert slim.account.size_before == library.stat().st_size
     if options.veto is None and options.rewrite is None and ptx != "none":
-        prove(library, target, planner.request, options)
+        prove(library, target, request, options)
     return Pruned(target, slim.pieces is not None, slim.account)
 
 

@@ -79,6 +79,9 @@ WHEELS = {
     "flashinfer-cubin": RealWheel(
         "flashinfer-cubin", "0.6.13", 437, "any", "15,970 loose cubins", machine="any"
     ),
+    "triton": RealWheel(
+        "triton", "3.9.0", 210, _28, "no device code, 293 MiB of symbols and debug information"
+    ),
     "cudnn": RealWheel("nvidia-cudnn-cu13", "9.24.0.43", 527, _27, "nine libraries, .cask_resource"),
     "torch": RealWheel("torch", "2.14.1", 529, _28, "the main case: 475 containers, zstd, patchelf'd"),
     "torch-2.1": RealWheel(
