@@ -26,7 +26,9 @@ def support_notices(libraries: Iterable[LibraryReport], request: Request) -> lis
             library.path
             for library in with_code
             for item in library.account.coverage
-            if item.target == device.name and set(item.before) <= {Coverage.NONE}
+            if item.target == device.name
+            and set(item.before) <= {Coverage.NONE}
+            and device.name not in library.account.served_elsewhere
         ]
         if without:
             notices.append(f"never had code for {device.name}: {_some(without)}")

@@ -95,6 +95,7 @@ def describe_request(options: PruneOptions) -> dict[str, Any]:
     return {
         "targets": [target.name for target in options.request.targets],
         "ptx": options.request.ptx.value,
+        "lto": options.request.lto.value,
         "exact": options.request.exact,
         "strip": options.library.strip.value,
         "embedded": options.library.embedded,
