@@ -20,6 +20,7 @@ from wheelslim.errors import UsageError, WheelslimError
 from wheelslim.groups.plan import plan_drops
 from wheelslim.loose.plan import plan_loose
 from wheelslim.plan import Planner
+from wheelslim.proof.library import NOTHING_PROVED
 from wheelslim.report.model import PruneReport
 from wheelslim.rewriter import RewriteResult
 from wheelslim.slim_rewriter import SlimRewriter
@@ -143,6 +144,7 @@ def _report(
         notices=(*result.notices, *rewriter.notices, *rewriter.kernel_notices),
         ptx=request.ptx.value,
         exact=request.exact,
+        proof=sum(rewriter.proofs.values(), NOTHING_PROVED) if rewriter.proofs else None,
     )
 
 

@@ -43,6 +43,10 @@ class LibraryProof:
         )
 
 
+NOTHING_PROVED = LibraryProof(0, 0, 0, 0)
+"""Where a sum of proofs starts."""
+
+
 def verify_library(
     original: Source,
     slimmed: Source,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelslim.account import label_order
 from wheelslim.coverage import Verdict
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text
+from wheelslim.report.units import count_text, printable
 from wheelslim.selection import Coverage
 
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ def render_check_text(
 
     ``console_width`` is in columns, None for a pipe. ``verbose`` names the containers.
     """
-    parts = [f"{check.artifact}\n"]
+    parts = [printable(f"{check.artifact}\n")]
     if check.libraries:
         parts.append(_matrix(check, console_width).render(console_width, color=color))
         mixed = _mixed(check)
         if mixed.rows:
             parts.append(mixed.render(console_width, color=color))
     if verbose:
-        parts.append("".join(_gaps(check)))
-    parts.append("".join(f"note: {notice}\n" for notice in check.notices))
-    parts.append("".join(_failures(check, verbose)))
+        parts.append(printable("".join(_gaps(check))))
+    parts.append(printable("".join(f"note: {notice}\n" for notice in check.notices)))
+    parts.append(printable("".join(_failures(check, verbose))))
     parts.append(_result(check))
     return "\n".join(part for part in parts if part)
 

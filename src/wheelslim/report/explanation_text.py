@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.explanation import containers_of
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, size_text
+from wheelslim.report.units import count_text, printable, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +30,16 @@ def render_explanation_text(
         where = f"{explanation.artifact}: {where}"
     count = count_text(containers_of(explanation.groups), "container")
     kinds = count_text(len(explanation.groups), "kind")
-    parts = [f"{where}\nfor {', '.join(explanation.targets)}; {count} of {kinds}\n"]
+    parts = [printable(f"{where}\nfor {', '.join(explanation.targets)}; {count} of {kinds}\n")]
     for group in sorted(explanation.groups, key=lambda group: -len(group.places)):
-        parts.append("".join(_heading(group, verbose)))
+        parts.append(printable("".join(_heading(group, verbose))))
         if group.entries:
             parts.append(_entries(explanation, group).render(console_width, color=color))
         parts.append("".join(_choices(explanation, group)))
-        parts.extend("".join(_kernels(place, len(group.places) > 1, verbose)) for place in group.places)
-    parts.append("".join(f"note: {notice}\n" for notice in explanation.notices))
+        parts.extend(
+            printable("".join(_kernels(place, len(group.places) > 1, verbose))) for place in group.places
+        )
+    parts.append(printable("".join(f"note: {notice}\n" for notice in explanation.notices)))
     return "\n".join(part for part in parts if part)
 
 

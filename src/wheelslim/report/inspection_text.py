@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.device_code import compression_shares
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, share_text, size_text
+from wheelslim.report.units import count_text, printable, share_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def render_inspection_text(
 
     ``verbose`` lists every container and every library, also those without device code.
     """
-    parts = [f"{inspection.artifact}\n{_summary(inspection)}\n"]
+    parts = [printable(f"{inspection.artifact}\n{_summary(inspection)}\n")]
     tables = {
         Grouping.LIBRARY: _by_library,
         Grouping.ARCH: _by_architecture,
@@ -55,7 +55,7 @@ def render_inspection_text(
     remarks.extend(
         f"note: {library.path}: {note}\n" for library in inspection.libraries for note in library.code.notes
     )
-    parts.append("".join(remarks))
+    parts.append(printable("".join(remarks)))
     return "\n".join(part for part in parts if part)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from wheelslim.selection import Coverage
@@ -29,6 +30,7 @@ def prune_json(report: PruneReport) -> dict[str, Any]:
         "installed_size": {"before": report.installed_before, "after": report.installed_after},
         "libraries": [_library(library) for library in report.libraries],
         "coverage": {item.target: _coverage(item.before, item.after, item.lost) for item in report.coverage},
+        "proof": None if report.proof is None else dataclasses.asdict(report.proof),
         "dropped": list(report.dropped),
         "notices": list(report.notices),
     }

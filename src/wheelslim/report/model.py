@@ -11,6 +11,7 @@ from wheelslim.selection import Coverage
 if TYPE_CHECKING:
     from wheelslim.account import LibraryAccount
     from wheelslim.kernels.filter import KernelAccount
+    from wheelslim.proof.library import LibraryProof
 
 _PTX_PREFIX = "compute_"
 
@@ -67,7 +68,8 @@ class PruneReport:
     Sizes are bytes: ``size_*`` those of the artifact's own file (of all files for a tree),
     ``installed_*`` those of its members unpacked. ``output`` is None, and ``size_after`` may be None,
     where nothing was written (``--dry-run``). ``targets``, ``ptx`` and ``exact`` repeat the request.
-    ``dropped`` names members that were left out, ``notices`` are sentences for people.
+    ``dropped`` names members that were left out, ``notices`` are sentences for people. ``proof`` sums
+    up what was compared in the changed libraries, None where nothing was.
     """
 
     artifact: str
@@ -82,6 +84,7 @@ class PruneReport:
     notices: tuple[str, ...] = ()
     ptx: str = "auto"
     exact: bool = False
+    proof: LibraryProof | None = None
 
     @property
     def dry_run(self) -> bool:

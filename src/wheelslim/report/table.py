@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from wheelslim.report.units import fitted_path
+from wheelslim.report.units import fitted_path, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Table:
         return printed(table, width, color=color)
 
     def _fitted(self, width: int | None) -> list[list[str]]:
-        rows = [list(row) for row in (*self.rows, *self.totals)]
+        rows = [[printable(cell) for cell in row] for row in (*self.rows, *self.totals)]
         paths = [index for index, (_, align) in enumerate(self.columns) if align is Align.PATH]
         if width is None or not paths:
             return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, saved_text, size_text
+from wheelslim.report.units import count_text, printable, saved_text, size_text
 from wheelslim.selection import Coverage
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _heading(report: PruneReport) -> str:
     lines = [report.artifact]
     lines.append("→ nothing written" if report.output is None else f"→ {report.output}")
     lines.append(f"for {', '.join(report.targets)}")
-    return "\n".join(lines) + "\n"
+    return printable("\n".join(lines)) + "\n"
 
 
 def _libraries(report: PruneReport, libraries: tuple[LibraryReport, ...]) -> Table:
@@ -110,7 +110,13 @@ def _coverage_row(target: str, counts: dict[Coverage, int], lost: int) -> tuple[
 
 
 def _remarks(report: PruneReport, *, verbose: bool) -> str:
-    lines = [f"note: {notice}" for notice in report.notices]
+    lines = []
+    if report.proof is not None:
+        lines.append(
+            f"proved: {count_text(report.proof.choices, 'pair')} of container and target load identical code; "
+            f"{size_text(report.proof.host_bytes)} of host code at the same addresses"
+        )
+    lines.extend(f"note: {notice}" for notice in report.notices)
     lost = sum(item.lost for item in report.coverage)
     if lost:
         lines.append(
@@ -135,4 +141,4 @@ def _remarks(report: PruneReport, *, verbose: bool) -> str:
         notes = library.account.notes
         if notes and (verbose or library.account.containers):
             lines.extend(f"note: {library.path}: {note}" for note in notes)
-    return "\n".join(lines) + "\n" if lines else ""
+    return printable("\n".join(lines)) + "\n" if lines else ""

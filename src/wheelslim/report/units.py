@@ -44,3 +44,10 @@ def fitted_path(path: str, width: int) -> str:
 def share_text(part: int, whole: int) -> str:
     """Write a share of the whole: ``26.1 %``."""
     return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def printable(text: str) -> str:
+    """Escape what could steer a terminal, or is no text at all: names come from artifacts."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.report.table import Align, Table
+from wheelslim.report.units import printable
 
 if TYPE_CHECKING:
     from wheelslim.verification import Verification
@@ -23,12 +24,12 @@ def render_verification_text(
             (mark, finding.promise.value, finding.what if finding.failure is None else "see below")
         )
     parts = [
-        f"{verification.original}\n→ {verification.slimmed}\nfor {targets}{told}\n",
+        printable(f"{verification.original}\n→ {verification.slimmed}\nfor {targets}{told}\n"),
         table.render(console_width, color=color),
-        "".join(f"note: {notice}\n" for notice in verification.notices),
+        printable("".join(f"note: {notice}\n" for notice in verification.notices)),
     ]
     broken = [finding for finding in verification.findings if finding.failure is not None]
-    parts.append("".join(f"{finding.promise.value}: {finding.failure}\n" for finding in broken))
+    parts.append(printable("".join(f"{finding.promise.value}: {finding.failure}\n" for finding in broken)))
     parts.append(
         f"{len(broken)} of {len(verification.findings)} promises broken\n" if broken else "verified\n"
     )
