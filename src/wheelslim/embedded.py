@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelslim.plan import ContainerPlan, Planner
     from wheelslim.source import Source
 
-_BLOCK = 4 << 20
+_BLOCK = 1 << 20
 _PADDING_MAX = 256
 """Between containers, zeros up to this length are padding (measured: up to 31 in libcufft)."""
 

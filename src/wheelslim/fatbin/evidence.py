@@ -15,6 +15,7 @@ _KINDS = frozenset(EntryKind)
 _SM_NUMBERS = range(10, 1000)
 _WITHOUT_SM = frozenset({EntryKind.CONCATENATED, EntryKind.INDEX})
 
+_OBFUSCATED = int(EntryFlag.OBFUSCATED)
 _ELF = b"\x7fELF"
 _ZSTD = (0xFD2FB528).to_bytes(4, "little")
 _ELF_KINDS = frozenset({EntryKind.CUBIN, EntryKind.CUBIN_VARIANT})
@@ -34,7 +35,7 @@ def _is_entry(entry: Entry, window: HeaderWindow) -> bool:
     has_number = entry.sm in _SM_NUMBERS or (entry.sm == 0 and entry.kind in _WITHOUT_SM)
     if entry.kind not in _KINDS or not has_number or not entry.payload_size:
         return False
-    if entry.flags & EntryFlag.OBFUSCATED or entry.compression is Compression.LZ4:
+    if entry.flags & _OBFUSCATED or entry.compression is Compression.LZ4:
         return True  # An LZ4 block has no magic.
     return _begins_well(entry, window.read(entry.payload_offset, 4))
 

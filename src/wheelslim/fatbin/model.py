@@ -9,6 +9,11 @@ from typing import NamedTuple
 from wheelslim.architecture import Architecture, Suffix
 from wheelslim.fatbin.layout import EntryFlag, EntryKind
 
+# Plain numbers: `&` with an IntFlag costs a microsecond, and a library has 50,000 entries.
+_SUFFIX_ARCH, _SUFFIX_FAMILY, _ZSTD = (
+    int(flag) for flag in (EntryFlag.SUFFIX_ARCH, EntryFlag.SUFFIX_FAMILY, EntryFlag.ZSTD)
+)
+
 
 class Compression(Enum):
     """How the payload of an entry is stored."""
@@ -89,7 +94,7 @@ class Entry(NamedTuple):
         """How the payload is stored."""
         if not self.compressed_size:
             return Compression.NONE
-        return Compression.ZSTD if self.flags & EntryFlag.ZSTD else Compression.LZ4
+        return Compression.ZSTD if self.flags & _ZSTD else Compression.LZ4
 
     @property
     def label(self) -> str:
@@ -115,9 +120,9 @@ _KNOWN_KINDS = frozenset(
 
 def architecture_of(sm: int, flags: int) -> Architecture:
     """Join the SM number with the suffix that the flags hold; the number alone confuses 90 with 90a."""
-    if flags & EntryFlag.SUFFIX_ARCH:
+    if flags & _SUFFIX_ARCH:
         return Architecture(sm, Suffix.ARCH)
-    if flags & EntryFlag.SUFFIX_FAMILY:
+    if flags & _SUFFIX_FAMILY:
         return Architecture(sm, Suffix.FAMILY)
     return Architecture(sm)
 
