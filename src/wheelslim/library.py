@@ -84,9 +84,9 @@ def read_library(source: Source) -> Library:
             continue
         if tiling.containers:
             device.append(DeviceSection(index, section, tiling))
-    if not device:
-        return Library(elf, (), (), (), tuple(notes))
     dynamic = read_dynamic(source, elf)
+    if not device:
+        return Library(elf, (), (), dynamic, tuple(notes))
     if elf.header.e_type == ObjectType.REL:
         return Library(elf, tuple(device), (), dynamic, tuple(notes))
     ranges = tuple((p.section.sh_addr, p.section.sh_addr + p.section.sh_size) for p in device)

@@ -223,6 +223,31 @@ def test_a_library_with_nothing_else_is_pruned_too(tmp_path: Path) -> None:
     assert pruned.account.size_before - pruned.account.size_after > 3 * 0x10000
 
 
+@pytest.mark.parametrize("strip", [StripMode.NONE, StripMode.ALL])
+def test_tables_that_make_way_are_found_where_all_device_code_is_embedded(
+    strip: StripMode, loader: Loader, tmp_path: Path
+) -> None:
+    """No container in ``.nv_fatbin`` at all, and the hash and symbol tables move: DT_GNU_HASH must follow."""
+    made = library(".ldata", containers=(), exports=8).build()
+    original = write(made, tmp_path)
+    options = LibraryOptions(embedded=True, strip=strip)
+    pruned = prune(original, tmp_path / "pruned.so", "sm_86", options)
+    before, after = (readelf.read(path).section(".gnu.hash").address for path in (original, pruned.path))
+    assert before != after
+    assert loader.load(pruned.path, "answer").values == {"answer": "42"}
+
+
+def test_a_library_with_nothing_in_nvccs_sections(loader: Loader, tmp_path: Path) -> None:
+    """Tables that make way for program headers must still be found through the dynamic tags."""
+    made = library(".cask_resource", containers=()).build()
+    original = write(made, tmp_path)
+    pruned = prune(original, tmp_path / "pruned.so", "sm_86", OPTIONS)
+    readelf.sound(pruned.path)
+    assert pruned.account.size_before - pruned.account.size_after > 3 * 0x10000
+    assert readelf.read(pruned.path).section(".dynsym").address != made.layout.address[".dynsym"]
+    assert loader.load(pruned.path, "answer").values == {"answer": "42"}
+
+
 def test_together_with_strip(loader: Loader, tmp_path: Path) -> None:
     made = library(".ldata").build()
     original = write(made, tmp_path)
