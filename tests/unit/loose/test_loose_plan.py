@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from builders import fatbin as make
+from builders.conda import CondaPackage, Item
 from builders.cubin import cubin
 from builders.library import CudaLibrary
 from builders.sources import source_of
@@ -145,6 +148,21 @@ def test_an_artifact_that_is_one_file_is_not_dropped(tmp_path: Path) -> None:
     path = tmp_path / "one_sm90.cubin"
     path.write_bytes(cubin(["k"], sm=90))
     with open_artifact(path) as artifact:
+        assert not plan_loose(artifact, planner("sm_86"))
+
+
+def test_conda_packages_are_walked_only_where_a_name_hints_at_loose_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A walk means to decompress all of a package."""
+    names = ("lib/pkg/k_sm90.cubin", "lib/pkg/k_sm86.cubin")
+    package = CondaPackage([Item(name, cubin(["k"], sm=int(name[-8:-6]))) for name in names])
+    with open_artifact(package.write(tmp_path)) as artifact:
+        plan = plan_loose(artifact, planner("sm_86"))
+        assert (set(plan.dropped), set(plan.kept)) == ({names[0]}, {names[1]})
+    plain = CondaPackage([Item("lib/pkg/library.so", CudaLibrary(()).build().data)], name="plain")
+    with open_artifact(plain.write(tmp_path)) as artifact:
+        monkeypatch.setattr(artifact, "walk", lambda *_: pytest.fail("the package was walked"))
         assert not plan_loose(artifact, planner("sm_86"))
 
 
