@@ -1,6 +1,7 @@
 """Time ``wheelslim prune`` on a large conda package beside ``cph extract`` and ``cph create``.
 
     python scripts/conda_results.py                  # torch: about 40 minutes, 6 GB of disk below --scratch
+    python scripts/conda_results.py --only .tar.bz2  # the rows of the other format are kept
     python scripts/conda_results.py --wheel nccl --print
 
 The package is made by ``cph create`` from the content of a real wheel. The table goes into docs/results.md.
@@ -20,6 +21,7 @@ import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent
@@ -28,11 +30,15 @@ sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY / "tests"), str(HERE)]
 from builders.conda_tree import add_info  # noqa: E402
 from real.fetch import find  # noqa: E402
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 CACHE = Path(os.environ.get("WHEELSLIM_TEST_CACHE", "~/.cache/wheelslim/wheels")).expanduser()
 PAGE = REPOSITORY / "docs" / "results.md"
 BEGIN = "<!-- begin: made by scripts/conda_results.py -->"
 END = "<!-- end: made by scripts/conda_results.py -->"
 STEM = "demo-1.0-h0_0"
+KINDS = (".conda", ".tar.bz2")
 MIB = 1 << 20
 
 
@@ -59,6 +65,7 @@ def main() -> None:
     )
     parser.add_argument("--wheel", default="torch", help="a key of tests/real/fetch.py")
     parser.add_argument("--arch", default="sm_86")
+    parser.add_argument("--only", choices=KINDS, help="measure one format")
     parser.add_argument("--scratch", type=Path, help="directory for the work")
     parser.add_argument("--print", action="store_true", help="leave docs/results.md alone")
     options = parser.parse_args()
@@ -67,18 +74,20 @@ def main() -> None:
         raise SystemExit(f"{options.wheel} is not in {CACHE}: python tests/real/fetch.py {options.wheel}")
     scratch = Path(tempfile.mkdtemp(dir=options.scratch))
     try:
-        rows = measure(wheel, options.arch, scratch)
+        rows = measure(wheel, options.arch, scratch, [options.only] if options.only else KINDS)
     finally:
         shutil.rmtree(scratch)
-    text = table(wheel, options.arch, rows)
+    page = PAGE.read_text() if PAGE.exists() else "# Results\n"
+    lines = {row.what: str(row) for row in rows}
+    text = table(wheel, options.arch, (known_rows(page) if options.only else {}) | lines)
     if options.print:
         print(text)
     else:
-        PAGE.write_text(placed(text, PAGE.read_text() if PAGE.exists() else "# Results\n"))
+        PAGE.write_text(placed(text, page))
 
 
-def measure(wheel: Path, arch: str, scratch: Path) -> list[Row]:
-    """Pack with cph, slim, and unpack, in both formats."""
+def measure(wheel: Path, arch: str, scratch: Path, kinds: Sequence[str]) -> list[Row]:
+    """Pack with cph, unpack, and slim."""
     tree = scratch / "tree"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tree / "lib/python3.11/site-packages")
@@ -87,7 +96,7 @@ def measure(wheel: Path, arch: str, scratch: Path) -> list[Row]:
     slim = [sys.executable, "-m", "wheelslim", "prune", "--quiet", "--force", "--arch", arch]
     slim += ["--output-dir", str(scratch / "slim")]
     rows = []
-    for kind in (".conda", ".tar.bz2"):
+    for kind in kinds:
         package = scratch / f"{STEM}{kind}"
         output = scratch / "slim" / package.name
         pack = [*cph, "create", str(tree), package.name, "--out-folder", str(scratch)]
@@ -123,7 +132,14 @@ def run(what: str, command: list[str], output: Path | None) -> Row:
     return row
 
 
-def table(wheel: Path, arch: str, rows: list[Row]) -> str:
+def known_rows(page: str) -> dict[str, str]:
+    """Return the rows that the page has, by their first cell."""
+    made = page.partition(BEGIN)[2].partition(END)[0]
+    rows = [line for line in made.splitlines() if line.startswith("| `")]
+    return {row.split("|")[1].strip(): row for row in rows}
+
+
+def table(wheel: Path, arch: str, rows: Mapping[str, str]) -> str:
     """Return the section of the page."""
     with zipfile.ZipFile(wheel) as archive:
         content = sum(info.file_size for info in archive.infolist())
@@ -136,7 +152,7 @@ def table(wheel: Path, arch: str, rows: list[Row]) -> str:
         "",
         "| command | output, MiB | wall s | CPU s | peak memory, MiB |",
         "|---|---:|---:|---:|---:|",
-        *map(str, rows),
+        *rows.values(),
         "",
         f"{len(os.sched_getaffinity(0))} CPUs, shared with other work. Measured"
         f" {datetime.datetime.now(tz=datetime.timezone.utc).date()}.",

@@ -136,8 +136,8 @@ def _decompressor(codec: Codec) -> _Decompressor:
     return bz2.BZ2Decompressor() if codec is Codec.BZIP2 else zstd.ZstdDecompressor()
 
 
-def compressor(codec: Codec, level: int, threads: int, size: int) -> Compressor:
-    """Return a compressor for exactly ``size`` bytes.
+def compressor(codec: Codec, level: int, threads: int, size: int | None) -> Compressor:
+    """Return a compressor for exactly ``size`` bytes, None where that is not known.
 
     ``level`` (1 to 22) is zstd's alone; bzip2 always has its best, 9. At least one zstd worker is
     used whatever ``threads`` says, since workers cut the stream otherwise than no worker does: the
@@ -153,6 +153,6 @@ def compressor(codec: Codec, level: int, threads: int, size: int) -> Compressor:
             zstd.CompressionParameter.overlap_log: _OVERLAP,
         }
     )
-    # Decompressors allocate no more than they need when the frame says its size.
-    made.set_pledged_input_size(size)
+    if size is not None:  # Decompressors allocate no more than they need when the frame says its size.
+        made.set_pledged_input_size(size)
     return made

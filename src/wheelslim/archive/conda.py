@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
+    from wheelslim.archive.quick_copy import QuickCopy
     from wheelslim.archive.tar_header import TarHeader
     from wheelslim.archive.tar_stream import TarReader
 
@@ -103,14 +104,19 @@ class CondaArtifact:
         names.finish()
 
     def component_headers(
-        self, component: Component, names: TarNames, progress: Callable[[int], None] | None = None
+        self,
+        component: Component,
+        names: TarNames,
+        progress: Callable[[int], None] | None = None,
+        copy: QuickCopy | None = None,
     ) -> Iterator[tuple[TarHeader, TarReader]]:
         """Yield the members of one tar; ``names`` takes their names in.
 
-        ``progress`` is called with the number of compressed bytes of each step.
+        ``progress`` is called with the number of compressed bytes of each step; ``copy`` takes the
+        uncompressed tar.
         """
         payload = False
-        with self.located(), component.open(progress) as tar:
+        with self.located(), component.open(progress, copy) as tar:
             for header in tar:
                 names.add(header, component.name)
                 if is_info(header.name):

@@ -23,6 +23,7 @@ from wheelslim.errors import ArchiveError, Place, WheelslimError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from wheelslim.archive.quick_copy import QuickCopy
     from wheelslim.source import Source
 
 METADATA = "metadata.json"
@@ -44,17 +45,21 @@ class Component:
     crc: int | None
 
     @contextmanager
-    def open(self, progress: Callable[[int], None] | None = None) -> Iterator[TarReader]:
+    def open(
+        self, progress: Callable[[int], None] | None = None, copy: QuickCopy | None = None
+    ) -> Iterator[TarReader]:
         """Read the tar from its start, decompressing ahead in a thread.
 
-        ``progress`` is called, in that thread, with the number of compressed bytes of each step.
+        ``progress`` is called, in that thread, with the number of compressed bytes of each step;
+        ``copy`` takes what is read.
 
         Raises:
             ArchiveError: from what is read inside the block, with the component as its member where
                 no other is known.
         """
         try:
-            with read_ahead(decompressed(self.source, self.codec, self.crc, progress)) as blocks:
+            stream = decompressed(self.source, self.codec, self.crc, progress)
+            with read_ahead(stream if copy is None else copy.passing(stream)) as blocks:
                 yield TarReader(BlockReader(blocks))
         except WheelslimError as error:
             if self.member is not None:

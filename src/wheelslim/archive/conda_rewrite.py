@@ -1,7 +1,7 @@
 """A conda package rewritten: survey, settle, write, check.
 
 The package is decompressed twice (survey, write) and the result once (check). One library at a time
-lies in scratch files, twice while it is confirmed.
+lies in scratch files, twice while it is confirmed, and beside it a quick copy of a ``.tar.bz2``.
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.artifact import MemberType
+from wheelslim.archive.compressed import Codec
 from wheelslim.archive.conda import is_info, member_place, spill
 from wheelslim.archive.paths_json import Content
 from wheelslim.archive.placeholder import OccurrenceCounter
+from wheelslim.archive.quick_copy import QuickCopy
 from wheelslim.archive.tar_header import without_size
 from wheelslim.archive.tar_names import TarNames
 from wheelslim.pieces import stream, total_size
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelslim.archive.conda import CondaArtifact
+    from wheelslim.archive.conda_container import Component
     from wheelslim.archive.paths_json import PathsJson
     from wheelslim.archive.scratch import Scratch
     from wheelslim.archive.tar_header import TarHeader
@@ -67,7 +70,8 @@ class Survey:
     """What the first pass found.
 
     ``contents`` holds every name (a hard link has the content of its file); ``slimmed`` and
-    ``texts`` (RECORD files) are by file. ``hard_links`` maps each hard link to its file.
+    ``texts`` (RECORD files) are by file. ``hard_links`` maps each hard link to its file, ``copies``
+    a component to what it is quicker read from, as long as the scratch files are there.
     """
 
     members: list[Member] = field(default_factory=list)
@@ -77,6 +81,7 @@ class Survey:
     raw_headers: dict[str, bytes] = field(default_factory=dict)
     hard_links: dict[str, str] = field(default_factory=dict)
     drop_wishes: set[str] = field(default_factory=set)
+    copies: dict[str, Component] = field(default_factory=dict)
     names: TarNames = field(default_factory=TarNames)
     notices: list[str] = field(default_factory=list)
 
@@ -101,7 +106,10 @@ class Surveyor:
         """
         survey = self._survey
         for component in artifact.container.components:
-            for header, tar in artifact.component_headers(component, survey.names, progress):
+            copy = None
+            if component.codec is Codec.BZIP2:
+                copy = QuickCopy(self._scratch.take(), self._directory)
+            for header, tar in artifact.component_headers(component, survey.names, progress, copy):
                 survey.members.append(
                     Member(
                         name=header.name,
@@ -114,6 +122,8 @@ class Surveyor:
                 )
                 with member_place(header.name):
                     survey.contents[header.name] = self._take(header, tar)
+            if copy is not None:
+                survey.copies[component.name] = copy.component(component)
         survey.names.finish()
         return survey
 

@@ -105,7 +105,8 @@ class CondaRewrite:
                 self._copy(header, reader, tar)
 
     def _members(self, component: Component) -> Iterator[tuple[TarHeader, TarReader]]:
-        return self._artifact.component_headers(component, TarNames(), self._progress.write_step)
+        quicker = self._survey.copies.get(component.name, component)
+        return self._artifact.component_headers(quicker, TarNames(), self._progress.write_step)
 
     def _copy(self, header: TarHeader, reader: TarReader, tar: TarWriter) -> None:
         name = header.name
