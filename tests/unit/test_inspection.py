@@ -318,3 +318,13 @@ def test_the_estimate_drops_loose_files_that_do_not_run(loose: Path) -> None:
     gone = sum(inspection.loose[label].size for label in ("sm_86", "sm_100f"))
     assert guess.installed_before - guess.installed_after == gone
     assert guess.covered
+
+
+def test_names_of_members_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    name = "evil\x1b]0;title\x07\u202e.so"
+    (tmp_path / name).write_bytes(BY_NAME["plain"].path.read_bytes())
+    (tmp_path / "gone\x1b[2J").symlink_to("nowhere")
+    text = render_inspection_text(inspect(tmp_path), [], None, verbose=True)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "evil\\x1b]0;title\\x07" in text

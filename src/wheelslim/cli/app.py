@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from wheelslim.cli.check import check
+from wheelslim.cli.console import echo_error
 from wheelslim.cli.env import env
 from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
@@ -59,7 +60,7 @@ def main() -> None:
     try:
         app(with_strip_word(sys.argv[1:]))
     except WheelslimError as error:
-        typer.echo(f"wheelslim: {error}", err=True)
+        echo_error(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         typer.echo("wheelslim: stopped; nothing was written", err=True)
@@ -68,7 +69,7 @@ def main() -> None:
         typer.echo("wheelslim: out of memory; nothing was written", err=True)
         sys.exit(ExitCode.IO)
     except OSError as error:
-        typer.echo(f"wheelslim: {error}", err=True)
+        echo_error(error)
         sys.exit(ExitCode.IO)
     except Exception as error:
         if os.environ.get("WHEELSLIM_DEBUG"):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wheelslim.cli.console import console_color, console_width, echo_json, echo_text
+from wheelslim.cli.console import console_color, console_width, echo_error, echo_json, echo_text
 from wheelslim.cli.options import Arch, Json, Quiet, Verbose
 from wheelslim.errors import ExitCode, WheelslimError
 
@@ -41,7 +41,7 @@ def check(
         try:
             result = check_artifact(path, targets, strict=strict, ignore=ignore or ())
         except WheelslimError as error:
-            typer.echo(f"wheelslim: {error}", err=True)
+            echo_error(error)
             worst = max(worst, error.exit_code)
             continue
         if not result.covered:

@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+from wheelslim.report.units import printable
+
 
 def console_width() -> int | None:
     """Return the terminal's columns, or None where no terminal is there."""
@@ -33,3 +35,10 @@ def echo_json(values: list[dict[str, Any]], *, several: bool) -> None:
         typer.echo(json.dumps({"artifacts": values}, indent=2))
     elif values:
         typer.echo(json.dumps(values[0], indent=2))
+
+
+def echo_error(message: object) -> None:
+    """Print one message to standard error; names in it come from artifacts and may not steer the terminal."""
+    encoding = sys.stderr.encoding or "utf-8"
+    text = printable(f"wheelslim: {message}").encode(encoding, "backslashreplace").decode(encoding)
+    typer.echo(text, err=True)

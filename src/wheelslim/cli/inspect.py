@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wheelslim.cli.console import console_color, console_width, echo_json, echo_text
+from wheelslim.cli.console import console_color, console_width, echo_error, echo_json, echo_text
 from wheelslim.cli.options import Json, Ptx, Verbose, make_request
 from wheelslim.cli.page_file import Html, check_one_page, write_page
 from wheelslim.errors import ExitCode, WheelslimError
@@ -60,7 +60,7 @@ def inspect(
         try:
             inspection = survey(path, links=html is not None)
         except WheelslimError as error:
-            typer.echo(f"wheelslim: {error}", err=True)
+            echo_error(error)
             worst = max(worst, error.exit_code)
             continue
         requests = _requests(inspection, arch)

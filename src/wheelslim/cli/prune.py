@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from wheelslim.cli.console import console_color, console_width, echo_error, echo_text
 from wheelslim.cli.options import (
     Arch,
     CompressionLevel,
@@ -130,16 +129,15 @@ def prune(
             with progress_bar(path.name, size, quiet or as_json) as advance:
                 report = prune_artifact(path, options, advance)
         except WheelslimError as error:
-            typer.echo(f"wheelslim: {error}", err=True)
+            echo_error(error)
             worst = max(worst, error.exit_code)
             continue
         reports.append(report)
         if html is not None:
             write_page(html, prune_page(report))
         if not as_json and not quiet:
-            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-            color = sys.stdout.isatty()
-            typer.echo(render_prune_text(report, width, verbose=verbose, color=color))
+            text = render_prune_text(report, console_width(), verbose=verbose, color=console_color())
+            echo_text(text)
     if as_json:
         typer.echo(json.dumps({"artifacts": [prune_json(report) for report in reports]}, indent=2))
     if worst:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelslim.report.units import count_text, fitted_path, saved_text, size_text
+from wheelslim.report.units import count_text, fitted_path, printable, saved_text, size_text
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,18 @@ def test_counts() -> None:
 )
 def test_a_path_is_shortened_from_the_left_but_never_to_nothing(width: int, shown: str) -> None:
     assert fitted_path("torch/lib/libtorch_cuda.so", width) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("größe → 1\n", "größe → 1\n"),
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\rb\tc\x07", "a\\rb\\tc\\x07"),
+        ("a\udcffb", "a\\udcffb"),
+        ("a\u202eb", "a\\u202eb"),
+    ],
+)
+def test_names_cannot_steer_a_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
+    printable(text).encode()

@@ -1,0 +1,53 @@
+"""What reaches the terminal: escaped names, any encoding, pipes without color."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from corpus.recipes import BY_NAME
+
+SOURCES = str(Path(__file__).parents[2] / "src")
+
+
+def wheelslim(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "wheelslim", *map(str, words)],
+        capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES, **environment}, check=False,
+    )  # fmt: skip
+
+
+def test_names_in_errors_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    for words in (("inspect",), ("check", "-a", "sm_86"), ("explain", "-a", "sm_86")):
+        done = wheelslim(*words, tmp_path / "evil\x1b[31m.so")
+        assert done.returncode == 5
+        assert b"\x1b" not in done.stderr
+        assert b"evil\\x1b[31m.so" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_encoding_will_do(encoding: str) -> None:
+    for words in (("inspect",), ("check", "-a", "sm_86"), ("explain", "-a", "sm_86")):
+        done = wheelslim(*words, BY_NAME["rdc"].path, PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+        assert done.returncode == 0, done.stderr
+        assert "rdc.so" in done.stdout.decode(encoding)
+
+
+def test_a_pipe_gets_no_color_and_whole_lines() -> None:
+    done = wheelslim("inspect", BY_NAME["rdc"].path, COLUMNS="20", FORCE_COLOR="1")
+    assert b"\x1b" not in done.stdout
+    assert b"sm_80 sm_86 sm_90 compute_120 sm_120" in done.stdout
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    command = (
+        f"{sys.executable} -m wheelslim inspect --by container -v {BY_NAME['many_containers'].path} | head -1"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, check=False
+    )
+    assert b"Traceback" not in done.stderr
