@@ -102,7 +102,7 @@ def test_default_is_about_as_small_as_zlib_6() -> None:
     zlib_6 = len(squeezer.compress(text) + squeezer.flush())
     default, fast = run(text, Compression.DEFAULT, 2)[0], run(text, Compression.FAST, 2)[0]
     assert default.compressed_size <= zlib_6 * 1.05
-    assert default.compressed_size <= fast.compressed_size * 1.01
+    assert default.compressed_size <= fast.compressed_size * 1.02
 
 
 def test_what_hardly_shrinks_is_stored_when_time_matters_and_squeezed_otherwise() -> None:
