@@ -112,8 +112,9 @@ def _coverage_row(target: str, counts: dict[Coverage, int], lost: int) -> tuple[
 def _remarks(report: PruneReport, *, verbose: bool) -> str:
     lines = []
     if report.proof is not None:
+        pairs = count_text(report.proof.choices, "pair")
         lines.append(
-            f"proved: {count_text(report.proof.choices, 'pair')} of container and target load identical code; "
+            f"proved: {pairs} of container and target with identical code, "
             f"{size_text(report.proof.host_bytes)} of host code at the same addresses"
         )
     lines.extend(f"note: {notice}" for notice in report.notices)
