@@ -35,9 +35,7 @@ class TreeArtifact:
 
     kind = ArtifactKind.TREE
 
-    def __init__(
-        self, path: Path, passes_over: Callable[[str, Collection[str]], bool] | None = None
-    ) -> None:
+    def __init__(self, path: Path, passes_over: Callable[[str, Collection[str]], bool] | None = None) -> None:
         """List the tree; no file is opened.
 
         ``passes_over`` is asked for each directory below ``path``, with the names in it: True leaves
