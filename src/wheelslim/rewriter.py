@@ -19,8 +19,8 @@ HEAD_SIZE = 64
 class ChangedMember:
     """A member whose bytes changed: sizes in bytes, SHA-256 as lower-case hex.
 
-    ``read_back_at`` is the offset in the written artifact of the bytes that were read back and had
-    this size and hash; None where they were not.
+    ``read_back_at`` is the offset in the written artifact of the bytes that were read back and have this
+    size and hash; None where they were not.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Rewriter(Protocol):
     """Decides what becomes of each member.
 
     The archive layer calls ``drops`` and ``wants`` for every regular file; for those wanted it makes
-    a random-access Source and calls ``plan``; for those with a plan it writes the pieces, reads
-    them back from the written artifact and calls ``confirm``. Calls may come from several threads,
-    at most one at a time for one member.
+    a random-access Source and calls ``plan``; for those with a plan it calls ``confirm`` with the new
+    content, writes it, and reads it back from the written artifact to see that it is there. Calls may
+    come from several threads, at most one at a time for one member.
     """
 
     def drops(self, name: str) -> bool:
@@ -68,7 +68,7 @@ class Rewriter(Protocol):
         ...
 
     def confirm(self, name: str, original: Source, written: Source) -> None:
-        """Raise VerifyError unless ``written``, as read back, keeps every promise."""
+        """Raise VerifyError unless ``written``, the new content, keeps every promise."""
         ...
 
     def stamp(self, result: RewriteResult) -> bytes:

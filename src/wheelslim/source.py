@@ -48,13 +48,7 @@ class Source:
         Raises:
             ArtifactError: the range passes the end of the source, or the file became shorter.
         """
-        if offset < 0 or size < 0 or offset + size > self.size:
-            raise ArtifactError(
-                "a range passes the end of the data",
-                place=Place(offset=offset),
-                expected=f"at most {self.size} bytes",
-                found=f"{size} bytes at {offset}",
-            )
+        self.check(offset, size)
         parts = []
         position = self.base + offset
         while size:
@@ -80,6 +74,15 @@ class Source:
 
     def part(self, offset: int, size: int) -> Source:
         """Return the range as a Source of its own."""
-        if offset < 0 or size < 0 or offset + size > self.size:
-            raise ArtifactError("a range passes the end of the data", place=Place(offset=offset))
+        self.check(offset, size)
         return Source(self.fd, self.base + offset, size)
+
+    def check(self, offset: int, size: int) -> None:
+        """Raise ArtifactError unless ``size`` bytes lie at ``offset``."""
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise ArtifactError(
+                "a range passes the end of the data",
+                place=Place(offset=offset),
+                expected=f"at most {self.size} bytes",
+                found=f"{size} bytes at {offset}",
+            )

@@ -1,21 +1,20 @@
-"""One member written anew: the original checked, the pieces streamed, the result read back."""
+"""One member written anew: the original checked, the pieces streamed, the result read back and compared."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.deflate import BLOCK, Deflated, deflate, store
 from wheelslim.archive.growing import GrowingRange
 from wheelslim.archive.inflate import crc32, inflate, wrong_crc
-from wheelslim.archive.inflated import Inflated, fill_scratch
 from wheelslim.archive.record import check_content
 from wheelslim.archive.storage import storage_errors
 from wheelslim.archive.zip_format import Method
 from wheelslim.archive.zip_writer import NewMember
+from wheelslim.composed import Composed
 from wheelslim.errors import ArchiveError, Place, VerifyError, WheelslimError
-from wheelslim.pieces import stream, total_size
+from wheelslim.pieces import stream
 from wheelslim.rewriter import ChangedMember
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelslim.archive.deflate import Compression
+    from wheelslim.archive.inflated import Inflated
     from wheelslim.archive.record import RecordEntry
-    from wheelslim.archive.scratch import Scratch
     from wheelslim.archive.workers import Workers
     from wheelslim.archive.zip_reader import ZipEntry
     from wheelslim.archive.zip_writer import ZipWriter
@@ -35,26 +34,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadBack:
-    """A member as the file holds it now."""
-
-    inflated: Inflated
-    crc: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class MemberWriter:
     """Writes changed members into the open file ``fd``, called ``destination``.
 
-    ``confirm`` says whether the result is read back and shown to the rewriter.
+    ``confirm`` says whether the new content is shown to the rewriter, and what was written read back.
     """
 
     fd: int
     destination: Path
     writer: ZipWriter
     workers: Workers
-    scratch: Scratch
     compression: Compression
     confirm: bool
     progress: Callable[[int], None]
@@ -71,17 +60,25 @@ class MemberWriter:
     ) -> tuple[Deflated, Future[ChangedMember]]:
         """Write ``pieces`` in place of ``entry``, whose row in RECORD is ``row``.
 
-        The future is done when the original proved to be what RECORD says and the result was read
-        back, which goes on right behind the writing, and confirmed; ``release`` is called then,
-        also on failure.
+        The future is done when the original proved to be what RECORD says, the rewriter has confirmed
+        the new content, and what was written proved to be that content, which goes on right behind the
+        writing; ``release`` is called then, also on failure.
         """
         original_hash = self.workers.deflate.submit(self._check_original, entry, row, original)
-        size = total_size(pieces)
+        content = Composed.of(pieces, original.source)
         written = GrowingRange(self.fd)
-        back = self.workers.behind.submit(self._read_back, entry, written, size) if self.confirm else None
+        behind: list[Future[object]] = []
+        if self.confirm:
+            # In one thread, in this order.
+            behind.append(
+                self.workers.behind.submit(self._confirm, entry, original.source, content, rewriter)
+            )
+            behind.append(self.workers.behind.submit(self._read_back, entry, written, content))
         try:
-            blocks = self._reported(stream(pieces, original.source, BLOCK), entry.compressed_size, size)
-            done = self.add(NewMember.instead_of(entry), size, blocks, written)
+            blocks = self._reported(
+                stream(pieces, original.source, BLOCK), entry.compressed_size, content.size
+            )
+            done = self.add(NewMember.instead_of(entry), content.size, blocks, written)
         except BaseException:
             written.end(failed=True)
             raise
@@ -89,12 +86,13 @@ class MemberWriter:
 
         def settle() -> ChangedMember:
             try:
-                if back is not None:
-                    self._confirm(entry, original.source, back.result(), done, rewriter)
+                found = [future.result() for future in behind]
                 sha256_before = original_hash.result()
             finally:
                 release(original)
-            start = written.start if back is not None else None
+            if found and found[-1] != done.crc:
+                raise self._unreadable(entry, "another CRC")
+            start = written.start if found else None
             return ChangedMember(entry.name, entry.size, done.size, sha256_before, done.sha256, start)
 
         return done, self.workers.behind.submit(settle)
@@ -157,40 +155,32 @@ class MemberWriter:
             raise wrong_crc(entry, crc)
         return sha256
 
-    def _read_back(self, entry: ZipEntry, written: GrowingRange, size: int) -> _ReadBack:
-        """Inflate what is written into scratch, right behind the writer, and hash it."""
-        sha256 = hashlib.sha256()
+    def _read_back(self, entry: ZipEntry, written: GrowingRange, content: Composed) -> int:
+        """Inflate what is written, right behind the writer, and compare; returns its CRC.
+
+        The SHA-256 of what was written is known then: it was taken of the bytes that were deflated.
+        """
         update = crc32()
-        crc = 0
-
-        def hashed(blocks: Iterable[bytes]) -> Iterator[bytes]:
-            nonlocal crc
-            for block in self.workers.checked(blocks):
-                sha256.update(block)
-                crc = update(block, crc)
-                yield block
-
+        crc = position = 0
         try:
             with storage_errors(self.destination):
                 blocks = written.blocks()
                 if entry.method == Method.DEFLATED:
-                    blocks = inflate(blocks, size, Place())
-                inflated = fill_scratch(hashed(blocks), self.scratch)
+                    blocks = inflate(blocks, content.size, Place())
+                for block in self.workers.checked(blocks):
+                    if block != content.read(position, len(block)):
+                        raise self._unreadable(entry, f"other bytes from offset {position} on")
+                    crc = update(block, crc)
+                    position += len(block)
         except ArchiveError as error:
             raise self._unreadable(entry, error.what) from error
-        return _ReadBack(inflated, crc, sha256.hexdigest())
+        return crc
 
-    def _confirm(
-        self, entry: ZipEntry, original: Source, back: _ReadBack, done: Deflated, rewriter: Rewriter
-    ) -> None:
+    def _confirm(self, entry: ZipEntry, original: Source, content: Composed, rewriter: Rewriter) -> None:
         try:
-            if (back.inflated.source.size, back.crc, back.sha256) != (done.size, done.crc, done.sha256):
-                raise self._unreadable(entry, "other bytes than were written")
-            rewriter.confirm(entry.name, original, back.inflated.source)
+            rewriter.confirm(entry.name, original, content)
         except WheelslimError as error:
             raise error.at(artifact=str(self.destination), member=entry.name) from error.__cause__
-        finally:
-            back.inflated.release()
 
     def _unreadable(self, entry: ZipEntry, found: str) -> VerifyError:
         return VerifyError(

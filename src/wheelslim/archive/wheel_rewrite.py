@@ -136,9 +136,8 @@ class _Run:
         self._progress_lock = threading.Lock()
         self._writer = ZipWriter(fd, artifact.archive, workers.deflate, self._progress)
         self._member_writer = MemberWriter(
-            fd, destination, self._writer, workers, scratch, options.compression, options.confirm,
-            self._progress,
-        )  # fmt: skip
+            fd, destination, self._writer, workers, options.compression, options.confirm, self._progress
+        )
 
     def _progress(self, size: int) -> None:
         with self._progress_lock:
