@@ -8,9 +8,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from wheelslim.fatbin.model import Entry
+    from wheelslim.fatbin.model import Entry, SubEntry
     from wheelslim.library import Library
     from wheelslim.plan import ContainerPlan, Planner
     from wheelslim.selection import Choice, Coverage
@@ -106,56 +106,80 @@ def account_of(
     library: Library, plans: Sequence[ContainerPlan], planner: Planner, outcome: Outcome
 ) -> LibraryAccount:
     """Count what ``plans``, one for each container, do to the library."""
-    pairs = list(zip(library.containers, plans, strict=True))
     devices = planner.request.devices
+    # Containers of one kind share a plan, so that few are different.
+    kinds = _by_identity(plans)
+    before, after = _Tally(), _Tally()
+    sections = []
+    first = 0
+    for part in library.device:
+        old, new = _Tally(), _Tally()
+        containers = part.tiling.containers
+        for container, plan in zip(containers, plans[first : first + len(containers)], strict=True):
+            old.add(container.entries)
+            new.add([container.entries[index] for index in plan.kept])
+        first += len(containers)
+        sections.append(SectionAccount(part.section.name, old.shares(), new.shares()))
+        before.include(old)
+        after.include(new)
     return LibraryAccount(
         size_before=library.elf.size,
         size_after=outcome.size,
         method=outcome.method,
-        containers=len(pairs),
-        before=shares(entry for container, _ in pairs for entry in container.entries),
-        after=shares(container.entries[index] for container, plan in pairs for index in plan.kept),
+        containers=len(plans),
+        before=before.shares(),
+        after=after.shares(),
         coverage=tuple(
             TargetCoverage(
                 target=device.name,
-                before=_counted(plan.before[index] for plan in plans),
-                after=_counted(plan.after[index] for plan in plans),
-                lost=sum(index in plan.lost for plan in plans if not plan.is_vetoed),
+                before=_counted((plan.before[index], count) for plan, count in kinds),
+                after=_counted((plan.after[index], count) for plan, count in kinds),
+                lost=sum(count for plan, count in kinds if index in plan.lost and not plan.is_vetoed),
             )
             for index, device in enumerate(devices)
         ),
         notes=(*library.notes, *outcome.notes),
         stripped=outcome.stripped,
         embedded=outcome.embedded,
-        sections=tuple(_section_accounts(library, plans)),
+        sections=tuple(sections),
         served_elsewhere=outcome.served_elsewhere,
     )
 
 
-def _section_accounts(library: Library, plans: Sequence[ContainerPlan]) -> Iterator[SectionAccount]:
-    first = 0
-    for part in library.device:
-        containers = part.tiling.containers
-        pairs = list(zip(containers, plans[first : first + len(containers)], strict=True))
-        first += len(containers)
-        yield SectionAccount(
-            part.section.name,
-            shares(entry for container, _ in pairs for entry in container.entries),
-            shares(container.entries[index] for container, plan in pairs for index in plan.kept),
-        )
-
-
 def shares(entries: Iterable[Entry]) -> dict[str, Share]:
     """Sum entries by label, sorted by label's architecture."""
-    sizes: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    order: dict[str, tuple[int, str]] = {}
-    for entry in entries:
-        label = entry.label
-        sizes[label] += entry.size
-        counts[label] += 1
-        order[label] = (entry.sm, label)
-    return {label: Share(counts[label], sizes[label]) for label in sorted(sizes, key=order.__getitem__)}
+    tally = _Tally()
+    tally.add(entries)
+    return tally.shares()
+
+
+class _Tally:
+    """Entries summed by what their label is made from; a library can hold half a million of them."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[int, int, int, tuple[SubEntry, ...]], tuple[Entry, int, int]] = {}
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        sums = self._sums
+        for entry in entries:
+            key = (entry.kind, entry.sm, entry.flags, entry.subs)
+            one, count, size = sums.get(key) or (entry, 0, 0)
+            sums[key] = (one, count + 1, size + entry.header_size + entry.padded_size)
+
+    def include(self, other: _Tally) -> None:
+        for key, (entry, more, bytes_more) in other._sums.items():
+            one, count, size = self._sums.get(key) or (entry, 0, 0)
+            self._sums[key] = (one, count + more, size + bytes_more)
+
+    def shares(self) -> dict[str, Share]:
+        found: dict[str, Share] = {}
+        order: dict[str, tuple[int, str]] = {}
+        for entry, count, size in self._sums.values():
+            label = entry.label
+            share = found.get(label) or Share(0, 0)
+            found[label] = Share(share.entries + count, share.size + size)
+            order[label] = (entry.sm, label)
+        return {label: found[label] for label in sorted(found, key=order.__getitem__)}
 
 
 def label_order(label: str) -> tuple[int, str]:
@@ -164,5 +188,13 @@ def label_order(label: str) -> tuple[int, str]:
     return (int(digits) if digits else 0, label)
 
 
-def _counted(choices: Iterable[Choice]) -> dict[Coverage, int]:
-    return dict(Counter(choice.coverage for choice in choices))
+def _by_identity(plans: Sequence[ContainerPlan]) -> list[tuple[ContainerPlan, int]]:
+    objects = {id(plan): plan for plan in plans}
+    return [(objects[identity], count) for identity, count in Counter(map(id, plans)).items()]
+
+
+def _counted(choices: Iterable[tuple[Choice, int]]) -> dict[Coverage, int]:
+    found: dict[Coverage, int] = {}
+    for choice, count in choices:
+        found[choice.coverage] = found.get(choice.coverage, 0) + count
+    return found
