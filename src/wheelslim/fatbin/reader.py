@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from wheelslim.errors import FatbinFormatError, Place
 from wheelslim.fatbin.layout import (
@@ -32,6 +32,8 @@ _MAX_SUBS = 4096
 _MAX_ALIGNMENT = 4096
 _MAX_ENTRIES = 1 << 20
 
+Value = TypeVar("Value")
+
 
 class HeaderWindow:
     """Small reads served from one 4 KiB window, so that close headers cost one system call."""
@@ -41,6 +43,11 @@ class HeaderWindow:
         self._source = source
         self._start = 0
         self._data = b""
+        self._known: dict[object, object] = {}
+
+    def one(self, value: Value) -> Value:
+        """Return an equal value that was seen before, so that 100,000 entries hold few objects."""
+        return self._known.setdefault(value, value)  # type: ignore[return-value]
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, fewer where the source ends."""
@@ -121,7 +128,9 @@ def _read_entry(window: HeaderWindow, position: int, end: int) -> Entry:
     if compressed > padded:
         raise _fault("the payload is larger than its room", position, f"at most {padded} bytes", compressed)
     subs = _read_subs(window, position, header_size) if kind == EntryKind.CONCATENATED else ()
-    return Entry(position, kind, header_size, padded, compressed, (major, minor), sm, flags, plain, subs)
+    version_of_payload = window.one((major, minor))
+    flags = window.one(flags)
+    return Entry(position, kind, header_size, padded, compressed, version_of_payload, sm, flags, plain, subs)
 
 
 def _read_subs(window: HeaderWindow, position: int, header_size: int) -> tuple[SubEntry, ...]:
