@@ -154,8 +154,8 @@ def table(wheel: Path, arch: str, rows: Mapping[str, str]) -> str:
         "|---|---:|---:|---:|---:|",
         *rows.values(),
         "",
-        f"{len(os.sched_getaffinity(0))} CPUs, shared with other work; compare rows of one format only. Measured"
-        f" {datetime.datetime.now(tz=datetime.timezone.utc).date()}.",
+        f"{len(os.sched_getaffinity(0))} CPUs, shared with other work; compare rows of one format only."
+        f" Measured {datetime.datetime.now(tz=datetime.timezone.utc).date()}.",
     ]
     return "\n".join(lines)
 
