@@ -222,3 +222,30 @@ def test_the_default_is_the_environment_that_runs_it() -> None:
         assert root == Path(sys.prefix)
     assert root.is_dir()
     assert root != Path("/usr")
+
+
+def test_a_distribution_inside_another_is_files_to_it(tmp_path: Path) -> None:
+    """As in setuptools/_vendor: the outer RECORD has a row for the inner one's, which must stay true."""
+    inner = "vendor/_vendor/inner-1.0.dist-info"
+    record = "inner.py,,\ninner.pyi,,\ninner-1.0.dist-info/RECORD,,\n"
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    vendor = {
+        "vendor/__init__.py": b"",
+        "vendor/stubs/only.pyi": b"x: int\n",
+        "vendor/_vendor/inner.py": b"",
+        "vendor/_vendor/inner.pyi": b"y: int\n",
+        f"{inner}/RECORD": record.encode(),
+        f"{inner}/METADATA": b"Metadata-Version: 2.1\nName: inner\nVersion: 1.0\n",
+        "vendor/libvendor.so": MANY,
+    }
+    install(site, "vendor", vendor)
+    shutil.copytree(tmp_path / "site-packages", tmp_path / "before")
+    done = wheelslim("env", "-a", "sm_86", site, "--drop", "pyi")
+    assert done.returncode == 0, done.stderr
+    assert "books of 2 packages brought up to date: inner-1.0, vendor-1.0" in done.stdout
+    assert not (site / "vendor/_vendor/inner.pyi").exists()
+    assert (site / inner / "RECORD").read_text() == record.replace("inner.pyi,,\n", "")
+    assert record_faults(site) == []
+    proved = wheelslim("verify", tmp_path / "before", site)
+    assert proved.returncode == 0, proved.stdout

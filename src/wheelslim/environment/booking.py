@@ -15,10 +15,10 @@ from wheelslim.errors import WheelslimError
 from wheelslim.stamp import STAMP_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from wheelslim.environment.note import Note
-    from wheelslim.environment.owners import Book, Owners
+    from wheelslim.environment.owners import Book, Owned, Owners
     from wheelslim.rewriter import ChangedMember
 
 
@@ -84,15 +84,19 @@ class _Run:
     def write_distributions(self) -> None:
         """Write RECORD and the stamps, and tell the conda packages that own these files."""
         accounts: dict[Path, ChangedMember] = {}
-        for book, entry in list(self.entries.items()):
-            if not isinstance(book, Distribution):
+        for book, outer in _innermost_first(self.books):
+            if book not in self.entries:
                 continue
+            entry = self.entries[book]
             try:
-                done = book.book(entry.changed, entry.dropped, entry.stamps)
+                # One inside another gets no stamp: the outer RECORD would have to list it.
+                done = book.book(entry.changed, entry.dropped, [] if outer else entry.stamps)
             except WheelslimError as error:
                 self.failed[book.place] = error
                 continue
             accounts.update((Path(account.name), account) for account in done)
+            for owned in outer:
+                self.entries[owned.book].changed[owned.path] = done[-1]
             self.growth += sum(account.size_after - account.size_before for account in done)
         conda = [book for book in self.books if isinstance(book, CondaPackage)]
         owners = find_owners(conda, accounts)
@@ -122,6 +126,19 @@ class _Run:
             note.remove()
         except WheelslimError as error:
             self.failed[note.path] = error
+
+
+def _innermost_first(books: Sequence[Book]) -> Iterator[tuple[Distribution, tuple[Owned, ...]]]:
+    """Yield distributions with the rows that other distributions have for their RECORD.
+
+    ``setuptools/_vendor`` holds distributions that are files to setuptools.
+    """
+    found = [book for book in books if isinstance(book, Distribution)]
+    for book in sorted(found, key=lambda one: -len(one.base.parts)):
+        above = (
+            [one for one in found if one.base in book.base.parents] if bases & set(book.base.parents) else []
+        )
+        yield book, find_owners(above, [book.place]).of(book.place) if above else ()
 
 
 def enter_changes(books: Sequence[Book], notes: Iterable[Note], dropped: Dropped | None = None) -> Booked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.artifact import ArtifactKind, MemberType
@@ -62,8 +63,11 @@ class Listing:
 
     def strays(self, dropped: Collection[str], added: Collection[str]) -> Iterator[VerifyError]:
         """Yield members that are gone without a word, left in spite of it, or new."""
+        emptied = {f"{parent}/" for name in dropped for parent in map(str, PurePosixPath(name).parents)}
         for name in self.before:
-            if name not in self.after and name not in dropped and not name.endswith(_SIGNATURES):
+            if name in self.after or name in dropped or name.endswith(_SIGNATURES):
+                continue
+            if name not in emptied or self.before[name].type is not MemberType.DIRECTORY:
                 yield VerifyError("the member is gone", place=Place(member=name))
         for name in self.after:
             if name in dropped:
