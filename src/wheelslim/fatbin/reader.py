@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from wheelslim.source import Source
 
-_WINDOW = 4096
+_WINDOW = 1 << 12
+_WINDOW_MAX = 1 << 18
 _MAX_HEADER = 1 << 16
 _MAX_SUBS = 4096
 _MAX_ALIGNMENT = 4096
@@ -36,13 +37,17 @@ Value = TypeVar("Value")
 
 
 class HeaderWindow:
-    """Small reads served from one 4 KiB window, so that close headers cost one system call."""
+    """Small reads served from one window of 4 KiB, so that close headers cost one system call.
+
+    It grows while each window follows close on the one before: small containers lie densely.
+    """
 
     def __init__(self, source: Source) -> None:
         """Start with an empty window over ``source``."""
         self._source = source
         self._start = 0
         self._data = b""
+        self._size = _WINDOW
         self._known: dict[object, object] = {}
 
     def one(self, value: Value) -> Value:
@@ -53,7 +58,9 @@ class HeaderWindow:
         """Return ``size`` bytes at ``offset``, fewer where the source ends."""
         begin = offset - self._start
         if begin < 0 or begin + size > len(self._data):
-            want = min(max(_WINDOW, size), max(0, self._source.size - offset))
+            follows = 0 <= begin < 2 * len(self._data)
+            self._size = min(2 * self._size, _WINDOW_MAX) if follows else _WINDOW
+            want = min(max(self._size, size), max(0, self._source.size - offset))
             self._data = self._source.read(offset, want) if want else b""
             self._start, begin = offset, 0
         return self._data[begin : begin + size]

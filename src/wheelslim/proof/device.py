@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wheelslim.fatbin.model import Entry
     from wheelslim.proof.declared import Declared
     from wheelslim.proof.side import Side
+    from wheelslim.selection import Choice
     from wheelslim.source import Source
 
 
@@ -47,6 +48,7 @@ def prove_device(
         VerifyError: the first promise that does not hold, with its place in the slimmed file.
     """
     pairs = list(_paired(before, after))
+    chooser = _Chooser(devices)
     entries = choices = 0
     for old, new in pairs:
         offset = old.source.base - before.source.base + old.container.offset
@@ -54,7 +56,7 @@ def prove_device(
             continue
         try:
             entries += _compare_entries(old, new)
-            choices += _compare_choices(old, new, devices)
+            choices += _compare_choices(old, new, chooser)
         except VerifyError:
             if not declared.stored_anew:
                 raise
@@ -64,7 +66,7 @@ def prove_device(
     for pair in paired_embedded(before, after):
         old, new = _embedded(pair, before, after)
         entries += _compare_entries(old, new)
-        choices += _compare_choices(old, new, devices)
+        choices += _compare_choices(old, new, chooser)
         count += 1
     return DeviceProof(count, choices, entries)
 
@@ -174,13 +176,29 @@ def _same_bytes(old: _Placed, old_entry: Entry, new: _Placed, new_entry: Entry) 
     return all(one == other for one, other in pairs)
 
 
-def _compare_choices(old: _Placed, new: _Placed, devices: Sequence[ComputeCapability]) -> int:
+class _Chooser:
+    """Asks the driver's rule once for all containers whose entries are of the same kinds."""
+
+    def __init__(self, devices: Sequence[ComputeCapability]) -> None:
+        self.devices = devices
+        self._known: dict[tuple[object, ...], tuple[Choice, ...]] = {}
+
+    def choices(self, entries: Sequence[Entry]) -> tuple[Choice, ...]:
+        """What each device chooses of ``entries``."""
+        kinds = tuple((entry.kind, entry.sm, entry.flags, entry.subs) for entry in entries)
+        known = self._known.get(kinds)
+        if known is None:
+            known = self._known[kinds] = tuple(choose(entries, device) for device in self.devices)
+        return known
+
+
+def _compare_choices(old: _Placed, new: _Placed, chooser: _Chooser) -> int:
     """Each device chooses the same entries, ties included; their bytes are compared already."""
-    for device in devices:
-        was = choose(old.container.entries, device)
-        now = choose(new.container.entries, device)
-        wanted = [old.container.entries[index]._replace(offset=0) for index in was.entries]
-        found = [new.container.entries[index]._replace(offset=0) for index in now.entries]
+    before, after = old.container.entries, new.container.entries
+    pairs = zip(chooser.devices, chooser.choices(before), chooser.choices(after), strict=True)
+    for device, was, now in pairs:
+        wanted = [before[index]._replace(offset=0) for index in was.entries]
+        found = [after[index]._replace(offset=0) for index in now.entries]
         if wanted != found:
             raise VerifyError(
                 f"sm_{device.number} no longer runs what it ran before",
@@ -189,4 +207,4 @@ def _compare_choices(old: _Placed, new: _Placed, devices: Sequence[ComputeCapabi
                 found=now.text,
                 hint=f"The container lay at address {old.address:#x} before",
             )
-    return len(devices)
+    return len(chooser.devices)
