@@ -135,9 +135,7 @@ def _innermost_first(books: Sequence[Book]) -> Iterator[tuple[Distribution, tupl
     """
     found = [book for book in books if isinstance(book, Distribution)]
     for book in sorted(found, key=lambda one: -len(one.base.parts)):
-        above = (
-            [one for one in found if one.base in book.base.parents] if bases & set(book.base.parents) else []
-        )
+        above = [one for one in found if one.base in book.base.parents]
         yield book, find_owners(above, [book.place]).of(book.place) if above else ()
 
 
