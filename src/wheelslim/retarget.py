@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import Overlay
+from wheelslim.fatbin.reader import HeaderWindow
 from wheelslim.pieces import Data
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def retargeted(source: Source, library: Library, moved: Mapping[int, int]) -> li
     where they did, it follows. With RELR relocations the word is all there is.
     """
     patches: dict[int, bytes] = {}
+    window = HeaderWindow(source)
     wrapped = {old: reference for part in library.device for old, reference in part.wrapped.items()}
     for old, new in moved.items():
         reference = wrapped[old]
@@ -31,7 +33,7 @@ def retargeted(source: Source, library: Library, moved: Mapping[int, int]) -> li
         if reference.addend_offset is not None:
             patches[reference.addend_offset] = value
         slot = library.elf.offset_of(reference.slot, _WORD)
-        if slot is not None and int.from_bytes(source.read(slot, _WORD), "little") == old:
+        if slot is not None and int.from_bytes(window.read(slot, _WORD), "little") == old:
             patches[slot] = value
     return _joined(source, patches)
 

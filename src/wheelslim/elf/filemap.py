@@ -70,7 +70,8 @@ class FileMap:
         for overlay in sorted(overlays, key=lambda item: item.offset):
             if overlay.offset < position:
                 raise AssertionError(f"overlays meet at {overlay.offset:#x}")
-            result.extend(self._kept(position, (Copy(position, overlay.offset - position),)))
+            if overlay.offset > position:
+                result.extend(self._kept(position, (Copy(position, overlay.offset - position),)))
             result.extend(self._kept(overlay.offset, overlay.pieces))
             position = overlay.offset + overlay.size
         result.extend(self._kept(position, (Copy(position, self.size - position),)))
@@ -97,6 +98,8 @@ class FileMap:
 
 
 def _slice(piece: Piece, begin: int, size: int) -> Piece:
+    if size == piece.size:
+        return piece
     if isinstance(piece, Copy):
         return Copy(piece.offset + begin, size)
     if isinstance(piece, Spool):

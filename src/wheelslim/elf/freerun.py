@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import Gap
-from wheelslim.elf.layout import PAGE_SIZE, Machine, SegmentFlag
+from wheelslim.elf.layout import PAGE_SIZE, SegmentFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +66,11 @@ class Hole:
 
 def whole_pages(elf: ElfFile, run: FreeRun) -> Hole | None:
     """Return the whole pages of a run that lies in one PT_LOAD and in no other segment."""
-    page = PAGE_SIZE[Machine(elf.header.e_machine)]
+    page = PAGE_SIZE[elf.header.e_machine]
+    if run.size < page:
+        return None
     homes = [s for s in elf.segments if s.p_filesz and s.p_offset < run.end and s.file_end > run.offset]
-    if len(homes) != 1 or not homes[0].is_load or not run.size:
+    if len(homes) != 1 or not homes[0].is_load:
         return None
     home = homes[0]
     shift = home.p_vaddr - home.p_offset
