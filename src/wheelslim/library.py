@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelslim.elf.entanglement import entanglement
 from wheelslim.elf.layout import ObjectType, SectionType
+from wheelslim.elf.overlap import sharing_bytes
 from wheelslim.elf.reader import read_dynamic, read_elf
-from wheelslim.elf.references import Reference, find_references, symbol_addresses
+from wheelslim.elf.references import Reference, find_references, symbol_addresses, written_addresses
 from wheelslim.errors import ArtifactError, FatbinFormatError
 from wheelslim.fatbin.layout import DEVICE_SECTIONS, WRAPPER, WRAPPER_MAGIC, WRAPPER_TARGET_OFFSET
 from wheelslim.fatbin.model import Container, Tiling, Wrapper
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from wheelslim.source import Source
 
 _WRAPPER_VERSIONS = (1, 2)
+
+MAX_DEVICE_SECTIONS = 1024
+"""A library has two; holes that stay readable part them further."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,39 @@ def read_library(source: Source) -> Library:
         ElfFormatError: the file is no well-formed ELF64 little-endian file.
     """
     elf = read_elf(source)
-    device: list[DeviceSection] = []
+    dynamic = read_dynamic(source, elf)
     notes: list[str] = []
-    for index, section in enumerate(elf.sections):
-        if section.name not in DEVICE_SECTIONS or not section.file_size:
-            continue
+    device = _device_sections(source, elf, dynamic, notes)
+    if not device or elf.header.e_type == ObjectType.REL:
+        return Library(elf, tuple(device), (), dynamic, tuple(notes))
+    try:
+        device = _unwritten(source, elf, device, notes)
+        ranges = _ranges(device)
+        references = find_references(source, elf, ranges)
+        symbols = symbol_addresses(source, elf, ranges)
+    except ArtifactError as error:
+        notes.append(f"containers stay where they are, since references cannot be read: {error}")
+        references, symbols = [], set()
+    wrapped, wrappers = _wrapped(source, elf, references)
+    device = _well_named(device, wrappers, notes)
+    device = [_with_wrapped(part, wrapped, references, symbols) for part in device]
+    return Library(elf, tuple(device), wrappers, dynamic, tuple(notes))
+
+
+def _device_sections(
+    source: Source, elf: ElfFile, dynamic: tuple[tuple[int, int, int], ...], notes: list[str]
+) -> list[DeviceSection]:
+    """Read the sections that are nothing but containers, and that nothing else has a part in."""
+    device: list[DeviceSection] = []
+    sharing = sharing_bytes(elf)
+    named = [i for i, s in enumerate(elf.sections) if s.name in DEVICE_SECTIONS and s.file_size]
+    for index in named[:MAX_DEVICE_SECTIONS]:
+        section = elf.sections[index]
         if section.sh_type != SectionType.PROGBITS:
             notes.append(f"{section.name} has section type {section.sh_type:#x}: left as it is")
+            continue
+        if (reason := entanglement(elf, index, dynamic, sharing)) is not None:
+            notes.append(f"{section.name} is left as it is: {reason}")
             continue
         try:
             tiling = read_tiling(source.part(section.sh_offset, section.sh_size), section.sh_addr)
@@ -84,21 +116,48 @@ def read_library(source: Source) -> Library:
             continue
         if tiling.containers:
             device.append(DeviceSection(index, section, tiling))
-    dynamic = read_dynamic(source, elf)
-    if not device:
-        return Library(elf, (), (), dynamic, tuple(notes))
-    if elf.header.e_type == ObjectType.REL:
-        return Library(elf, tuple(device), (), dynamic, tuple(notes))
-    ranges = tuple((p.section.sh_addr, p.section.sh_addr + p.section.sh_size) for p in device)
-    try:
-        references = find_references(source, elf, ranges)
-        symbols = symbol_addresses(source, elf, ranges)
-    except ArtifactError as error:
-        notes.append(f"containers stay where they are, since references cannot be read: {error}")
-        references, symbols = [], set()
-    wrapped, wrappers = _wrapped(source, elf, references)
-    device = [_with_wrapped(part, wrapped, references, symbols) for part in device]
-    return Library(elf, tuple(device), wrappers, dynamic, tuple(notes))
+    if len(named) > MAX_DEVICE_SECTIONS:
+        notes.append(f"{len(named)} sections of device code: only the first {MAX_DEVICE_SECTIONS} are read")
+    return device
+
+
+def _unwritten(
+    source: Source, elf: ElfFile, device: list[DeviceSection], notes: list[str]
+) -> list[DeviceSection]:
+    """Leave out sections that the loader writes to: there is more in them than containers."""
+    written = written_addresses(source, elf, _ranges(device))
+    kept = []
+    for part in device:
+        start, end = part.section.sh_addr, part.section.sh_addr + part.section.sh_size
+        if bisect_left(written, start - 7) < bisect_left(written, end):
+            notes.append(f"{part.section.name} is left as it is: relocations write into it")
+        else:
+            kept.append(part)
+    return kept
+
+
+def _well_named(
+    device: list[DeviceSection], wrappers: tuple[Wrapper, ...], notes: list[str]
+) -> list[DeviceSection]:
+    """Leave out sections of which a wrapper names other bytes than a container's first.
+
+    They could be a container inside another's payload, which would go with that one.
+    """
+    kept = []
+    targets = sorted({wrapper.target for wrapper in wrappers})
+    for part in device:
+        start, end = part.section.sh_addr, part.section.sh_addr + part.section.sh_size
+        named = set(targets[bisect_left(targets, start) : bisect_left(targets, end)])
+        if strays := named - {part.address(container) for container in part.tiling.containers}:
+            where = f"{min(strays):#x}, where none starts"
+            notes.append(f"{part.section.name} is left as it is: a wrapper names a container at {where}")
+        else:
+            kept.append(part)
+    return kept
+
+
+def _ranges(device: list[DeviceSection]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((p.section.sh_addr, p.section.sh_addr + p.section.sh_size) for p in device))
 
 
 def _wrapped(

@@ -15,8 +15,9 @@ from wheelslim.account import (
     account_of,
     shares,
 )
-from wheelslim.elf.cut import obstacle, plan_cut
+from wheelslim.elf.cut import plan_cut
 from wheelslim.elf.filemap import FileMap
+from wheelslim.elf.obstacle import obstacle
 from wheelslim.elf.strip import NOTHING_STRIPPED, StripMode, plan_strip
 from wheelslim.embedded import plan_embedded, served_elsewhere
 from wheelslim.fatbin.writer import container_pieces

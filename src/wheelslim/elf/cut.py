@@ -6,13 +6,12 @@ The method and what was measured of it: docs/how-it-works.md, "Cutting the file"
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import FileMap, Overlay
 from wheelslim.elf.freerun import FreeRun, Hole, largest, whole_pages
 from wheelslim.elf.headers import FileChange, new_sections, new_segments
-from wheelslim.elf.layout import EHDR, PAGE_SIZE, SHDR, ObjectType
+from wheelslim.elf.layout import SHDR
 from wheelslim.elf.move import Move, append, block, host_in_hole, moved_tags, segment_bytes, with_block
 from wheelslim.elf.room import Room, is_inside, spare_headers, ways_to_make_room
 from wheelslim.elf.strip import NOTHING_STRIPPED, Strip
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from wheelslim.pieces import Piece
 
 _TABLE_ALIGNMENT = 8
-_TRAILING_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -43,43 +41,6 @@ class Cut:
     shortfall: str | None = None
 
 
-def obstacle(elf: ElfFile) -> str | None:
-    """Say why the file cannot be cut, in words for the report; None where it can."""
-    if elf.header.e_machine not in PAGE_SIZE:
-        return f"machine {elf.header.e_machine} is neither x86-64 nor AArch64"
-    if elf.header.e_type not in (ObjectType.DYN, ObjectType.EXEC):
-        return "it is an object file, not a linked library"
-    if not elf.sections:
-        return "its section headers are stripped"
-    if elf.header.e_phoff < EHDR.size:
-        return "its program header table overlaps the ELF header"
-    if elf.size - _described_end(elf) > _TRAILING_MAX:
-        return "it carries bytes behind its last section, which something may look for there"
-    return _segment_obstacle(elf)
-
-
-def _described_end(elf: ElfFile) -> int:
-    """The end of what the headers speak of; old versions of patchelf leave one byte more."""
-    table = elf.header.e_shoff + elf.header.e_shnum * SHDR.size
-    return max([table, *(s.file_end for s in elf.sections), *(s.file_end for s in elf.segments)])
-
-
-def _segment_obstacle(elf: ElfFile) -> str | None:
-    page = PAGE_SIZE[elf.header.e_machine]
-    previous_end = 0
-    for load in elf.loads:
-        if (load.p_vaddr - load.p_offset) % page:
-            return f"a PT_LOAD at {load.p_vaddr:#x} is not congruent to its offset modulo {page:#x}"
-        if load.p_vaddr < previous_end:
-            return f"its PT_LOADs overlap or are out of order at {load.p_vaddr:#x}"
-        previous_end = load.address_end
-    ranges = sorted((load.p_offset, load.file_end) for load in elf.loads if load.p_filesz)
-    for (_, end), (start, _) in pairwise(ranges):
-        if start < end:
-            return f"two PT_LOADs share file bytes at {start:#x}"
-    return None
-
-
 def plan_cut(
     elf: ElfFile,
     overlays: Sequence[Overlay],
@@ -92,7 +53,7 @@ def plan_cut(
     ``overlays`` are disjoint and hold zeros in the runs. ``dynamic`` is ``read_dynamic``'s table.
     Runs that cannot leave the file, for want of program headers, stay in it as zeros.
     """
-    choice = _choose(elf, runs)
+    choice = _choose(elf, runs, dynamic)
     holes, move = choice.holes, choice.move
     table_is_loaded = any(
         load.p_offset < elf.header.e_shoff + elf.header.e_shnum * SHDR.size
@@ -153,11 +114,11 @@ class _Choice:
     shortfall: str | None = None
 
 
-def _choose(elf: ElfFile, runs: Sequence[FreeRun]) -> _Choice:
+def _choose(elf: ElfFile, runs: Sequence[FreeRun], dynamic: Sequence[tuple[int, int, int]]) -> _Choice:
     """Pick the holes that the program header table has room for, and the least that has to move for them."""
     holes = [hole for run in runs if (hole := whole_pages(elf, run)) is not None]
     best = _Choice()
-    for room in ways_to_make_room(elf) if holes else ():
+    for room in ways_to_make_room(elf, dynamic) if holes else ():
         choice = _with_room(elf, holes, room)
         if choice is not None and _freed(choice) > _freed(best):
             best = choice

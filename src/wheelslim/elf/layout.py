@@ -21,7 +21,6 @@ SYM = Struct("<IBBHQQ")
 
 EHDR_PHOFF_OFFSET = 32
 EHDR_SHOFF_OFFSET = 40
-PN_XNUM = 0xFFFF
 SHN_LORESERVE = 0xFF00
 SHN_ABS = 0xFFF1
 
@@ -99,17 +98,73 @@ class DynamicTag(IntEnum):
     NULL = 0
     NEEDED = 1
     PLTRELSZ = 2
+    PLTGOT = 3
     HASH = 4
     STRTAB = 5
     SYMTAB = 6
     RELA = 7
     RELASZ = 8
     STRSZ = 10
+    INIT = 12
+    FINI = 13
     SONAME = 14
+    REL = 17
+    RELSZ = 18
     JMPREL = 23
+    INIT_ARRAY = 25
+    FINI_ARRAY = 26
+    INIT_ARRAYSZ = 27
+    FINI_ARRAYSZ = 28
+    PREINIT_ARRAY = 32
+    PREINIT_ARRAYSZ = 33
     RELRSZ = 35
     RELR = 36
     GNU_HASH = 0x6FFFFEF5
+    VERSYM = 0x6FFFFFF0
+    VERDEF = 0x6FFFFFFC
+    VERNEED = 0x6FFFFFFE
+
+
+TABLES: dict[int, int] = {
+    DynamicTag.STRTAB: DynamicTag.STRSZ,
+    DynamicTag.RELA: DynamicTag.RELASZ,
+    DynamicTag.REL: DynamicTag.RELSZ,
+    DynamicTag.JMPREL: DynamicTag.PLTRELSZ,
+    DynamicTag.RELR: DynamicTag.RELRSZ,
+    DynamicTag.INIT_ARRAY: DynamicTag.INIT_ARRAYSZ,
+    DynamicTag.FINI_ARRAY: DynamicTag.FINI_ARRAYSZ,
+    DynamicTag.PREINIT_ARRAY: DynamicTag.PREINIT_ARRAYSZ,
+}
+"""Dynamic tags that name a table, and the tag with its size in bytes."""
+
+POINTERS = frozenset(
+    {
+        *TABLES,
+        DynamicTag.PLTGOT,
+        DynamicTag.HASH,
+        DynamicTag.SYMTAB,
+        DynamicTag.INIT,
+        DynamicTag.FINI,
+        DynamicTag.GNU_HASH,
+        DynamicTag.VERSYM,
+        DynamicTag.VERDEF,
+        DynamicTag.VERNEED,
+    }
+)
+"""Dynamic tags whose value is an address in the file (gABI, and the GNU additions)."""
+
+MOVED_TAGS = frozenset(
+    {
+        DynamicTag.HASH,
+        DynamicTag.GNU_HASH,
+        DynamicTag.SYMTAB,
+        DynamicTag.STRTAB,
+        DynamicTag.VERSYM,
+        DynamicTag.VERDEF,
+        DynamicTag.VERNEED,
+    }
+)
+"""Dynamic tags whose value is the address of a section that can move."""
 
 
 RELATIVE: dict[int, int] = {Machine.X86_64: 8, Machine.AARCH64: 1027}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from wheelslim.elf.layout import EHDR, PHDR, SHDR, SectionFlag, SectionType, SegmentType
@@ -107,18 +110,36 @@ class ElfFile:
     sections: tuple[Section, ...]
     size: int
 
-    @property
+    @cached_property
     def loads(self) -> tuple[Segment, ...]:
         """The PT_LOAD segments in table order."""
         return tuple(segment for segment in self.segments if segment.is_load)
+
+    @cached_property
+    def loads_ascend(self) -> bool:
+        """Whether the PT_LOADs ascend by address without overlap, as the gABI demands."""
+        return all(one.address_end <= other.p_vaddr for one, other in pairwise(self.loads))
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        return tuple(load.p_vaddr for load in self.loads)
 
     def section(self, name: str) -> Section | None:
         """Return the first section of that name."""
         return next((section for section in self.sections if section.name == name), None)
 
+    def load_at(self, address: int, size: int = 1) -> Segment | None:
+        """Return the first PT_LOAD that has file bytes for all of a virtual address range."""
+        loads = self.loads
+        if self.loads_ascend:
+            last = bisect_right(self._starts, address)
+            loads = loads[last - 1 : last] if last else ()
+        for load in loads:
+            if 0 <= address - load.p_vaddr <= load.p_filesz - size:
+                return load
+        return None
+
     def offset_of(self, address: int, size: int = 1) -> int | None:
         """Map a virtual address range that has file bytes in one segment to its file offset."""
-        for segment in self.segments:
-            if segment.is_load and 0 <= address - segment.p_vaddr <= segment.p_filesz - size:
-                return segment.p_offset + address - segment.p_vaddr
-        return None
+        load = self.load_at(address, size)
+        return None if load is None else load.p_offset + address - load.p_vaddr

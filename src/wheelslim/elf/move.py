@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.elf.filemap import Overlay
 from wheelslim.elf.freerun import whole_pages
-from wheelslim.elf.layout import DYN, PAGE_SIZE, PHDR, DynamicTag, Machine, SegmentFlag, SegmentType
+from wheelslim.elf.layout import DYN, MOVED_TAGS, PAGE_SIZE, PHDR, Machine, SegmentFlag, SegmentType
 from wheelslim.elf.model import Segment
 from wheelslim.pieces import Copy, Data, Zeros
 
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
 BLOCK_ALIGNMENT = 64
 """A moved block keeps its address modulo this, so that every section in it stays aligned."""
-
-MOVED_TAGS = frozenset(
-    {
-        DynamicTag.HASH,
-        DynamicTag.GNU_HASH,
-        DynamicTag.SYMTAB,
-        DynamicTag.STRTAB,
-        0x6FFFFFF0,  # DT_VERSYM
-        0x6FFFFFFC,  # DT_VERDEF
-        0x6FFFFFFE,  # DT_VERNEED
-    }
-)
-"""Dynamic tags whose value is the address of a section that can move."""
 
 
 @dataclass(frozen=True, slots=True)

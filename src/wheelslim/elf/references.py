@@ -5,7 +5,8 @@ Relocation tables reach 350,000 entries, so they are swept (``elf.tables``).
 
 from __future__ import annotations
 
-from array import array
+from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelslim.elf.layout import RELA, RELATIVE, SYM, DynamicTag, SectionType
@@ -14,6 +15,7 @@ from wheelslim.elf.tables import blocks, words
 from wheelslim.errors import ElfFormatError, Place
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator
 
     from wheelslim.elf.model import ElfFile
@@ -24,6 +26,9 @@ _ADDEND = 16
 _RELR_BITS = 63
 _SYMBOL_SHIFT = 32
 _WINDOW = 1 << 16
+
+MAX_RELR = 1 << 21
+"""Of other relocations, 350,000 is the largest count that was measured."""
 
 _OTHER_TABLES = frozenset({17, 0x6000000F, 0x60000011, 0x6FFFE000})
 """DT_REL, which no 64-bit machine here uses, and Android's packed tables (bionic's elf.h)."""
@@ -43,7 +48,7 @@ class Reference(NamedTuple):
 
 
 def find_references(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> list[Reference]:
-    """Return all relative references into any of ``ranges`` (half-open virtual address ranges).
+    """Return all relative references into any of ``ranges``: half-open virtual address ranges, sorted.
 
     Raises:
         ElfFormatError: a relocation table lies outside the file bytes of the segments, or is of a kind
@@ -62,19 +67,14 @@ def find_references(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int],
 def _rela(
     source: Source, elf: ElfFile, tags: dict[int, int], ranges: tuple[tuple[int, int], ...]
 ) -> Iterator[Reference]:
-    address, size = tags.get(DynamicTag.RELA), tags.get(DynamicTag.RELASZ, 0)
-    if address is None or not size:
-        return
-    offset = _table(elf, address, size, "DT_RELA")
     relative = RELATIVE.get(elf.header.e_machine)
-    low, high = min(r[0] for r in ranges), max(r[1] for r in ranges)
-    for table in blocks(source, offset, size, RELA.size):
+    low, high = ranges[0][0], ranges[-1][1]
+    for offset, table in _rela_tables(source, elf, tags):
         for index, addend in enumerate(table[2::3]):
             if low <= addend < high and _within(addend, ranges):
                 slot, info = table[3 * index], table[3 * index + 1]
                 if info == relative:
                     yield Reference(slot, addend, offset + index * RELA.size + _ADDEND)
-        offset += len(table) * _WORD
 
 
 def _relr(
@@ -83,26 +83,30 @@ def _relr(
     address, size = tags.get(DynamicTag.RELR), tags.get(DynamicTag.RELRSZ, 0)
     if address is None or not size:
         return
-    offset = _table(elf, address, size, "DT_RELR")
-    window_start, window = 0, array("Q")
-    for slot in sorted(relr_slots(words(source.read(offset, size - size % _WORD)))):
-        index, odd = divmod(slot - window_start, _WORD)
-        if odd or not 0 <= index < len(window):
-            window_start, window = slot, _memory_words(source, elf, slot)
-            index = 0
-        if window and _within(window[index], ranges):
-            yield Reference(slot, window[index], None)
+    start, window = 0, b""
+    for slot in sorted(_relr_slots(source, elf, address, size)):
+        if not 0 <= slot - start <= len(window) - _WORD:
+            start, window = slot, _memory(source, elf, slot)
+        target = int.from_bytes(window[slot - start : slot - start + _WORD], "little")
+        if window and _within(target, ranges):
+            yield Reference(slot, target, None)
 
 
-def _memory_words(source: Source, elf: ElfFile, address: int) -> array[int]:
-    """Return up to 8,192 words of the file that start at a virtual address; none where no byte is mapped."""
-    for load in elf.loads:
-        if 0 <= address - load.p_vaddr <= load.p_filesz - _WORD:
-            left = load.p_vaddr + load.p_filesz - address
-            return words(
-                source.read(load.p_offset + address - load.p_vaddr, min(left - left % _WORD, _WINDOW))
-            )
-    return array("Q")
+def _relr_slots(source: Source, elf: ElfFile, address: int, size: int) -> list[int]:
+    table = words(source.read(_table(elf, address, size, "DT_RELR"), size - size % _WORD))
+    slots = list(islice(relr_slots(table), MAX_RELR + 1))
+    if len(slots) > MAX_RELR:
+        raise ElfFormatError("too many RELR relocations", expected=f"at most {MAX_RELR}", found="more")
+    return slots
+
+
+def _memory(source: Source, elf: ElfFile, address: int) -> bytes:
+    """Return up to 64 KiB of the file from a virtual address on; nothing where no word is mapped."""
+    load = elf.load_at(address, _WORD)
+    if load is None:
+        return b""
+    start = address - load.p_vaddr
+    return source.read(load.p_offset + start, min(load.p_filesz - start, _WINDOW))
 
 
 def relr_slots(table: array[int]) -> Iterator[int]:
@@ -142,18 +146,50 @@ def symbol_addresses(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int]
 
 def _with_addend(source: Source, elf: ElfFile, named: dict[int, int]) -> Iterator[int]:
     tags = {tag: value for _, tag, value in read_dynamic(source, elf)}
+    for _, table in _rela_tables(source, elf, tags):
+        for index, info in enumerate(table[1::3]):
+            if info >> _SYMBOL_SHIFT in named:
+                yield (named[info >> _SYMBOL_SHIFT] + table[3 * index + 2]) % (1 << 64)
+
+
+def written_addresses(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> list[int]:
+    """Return the addresses inside ``ranges``, sorted, that the loader writes to for a relocation.
+
+    Raises:
+        ElfFormatError: a relocation table lies outside the file bytes of the segments.
+    """
+    if not ranges:
+        return []
+    low, high = ranges[0][0] - _WORD, ranges[-1][1]
+    slots: list[int] = []
+    tags = {tag: value for _, tag, value in read_dynamic(source, elf)}
+    for _, table in _rela_tables(source, elf, tags):
+        slots.extend(slot for slot in table[0::3] if low < slot < high)
+    if (address := tags.get(DynamicTag.RELR)) is not None:
+        slots.extend(_relr_slots(source, elf, address, tags.get(DynamicTag.RELRSZ, 0)))
+    return sorted(slot for slot in slots if _within(slot, ranges) or _within(slot + _WORD - 1, ranges))
+
+
+def _rela_tables(source: Source, elf: ElfFile, tags: dict[int, int]) -> Iterator[tuple[int, array[int]]]:
+    """Yield the tables of relocations with addends in blocks: file offset, words."""
     for tag, size_tag in ((DynamicTag.RELA, DynamicTag.RELASZ), (DynamicTag.JMPREL, DynamicTag.PLTRELSZ)):
         address, size = tags.get(tag), tags.get(size_tag, 0)
         if address is None or not size:
             continue
-        for table in blocks(source, _table(elf, address, size, tag.name), size, RELA.size):
-            for index, info in enumerate(table[1::3]):
-                if info >> _SYMBOL_SHIFT in named:
-                    yield (named[info >> _SYMBOL_SHIFT] + table[3 * index + 2]) % (1 << 64)
+        offset = _table(elf, address, size, f"DT_{tag.name}")
+        for table in blocks(source, offset, size, RELA.size):
+            yield offset, table
+            offset += len(table) * _WORD
 
 
 def _within(address: int, ranges: tuple[tuple[int, int], ...]) -> bool:
-    return any(low <= address < high for low, high in ranges)
+    """Whether one of the sorted, disjoint ranges holds the address."""
+    index = bisect_right(ranges, address, key=_start)
+    return index > 0 and address < ranges[index - 1][1]
+
+
+def _start(one: tuple[int, int]) -> int:
+    return one[0]
 
 
 def _table(elf: ElfFile, address: int, size: int, what: str) -> int:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelslim.elf.layout import PHDR, SectionType, SegmentType
+from wheelslim.elf.layout import MOVED_TAGS, PHDR, POINTERS, SectionType, SegmentType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wheelslim.elf.model import ElfFile, Section
 
@@ -63,14 +63,17 @@ def spare_headers(elf: ElfFile) -> int:
     return 2 + sum(segment.p_type == SegmentType.NOTE for segment in elf.segments)
 
 
-def ways_to_make_room(elf: ElfFile) -> Iterator[Room]:
-    """Yield ever larger rooms: nothing moved, the first section moved, and so on."""
+def ways_to_make_room(elf: ElfFile, dynamic: Sequence[tuple[int, int, int]] = ()) -> Iterator[Room]:
+    """Yield ever larger rooms: nothing moved, the first section moved, and so on.
+
+    ``dynamic`` is ``read_dynamic``'s table.
+    """
     table = elf.header.e_phoff
     table_end = table + elf.header.e_phnum * PHDR.size
     after = sorted(
         (s for s in elf.sections if s.file_size and s.file_end > table_end), key=lambda s: s.sh_offset
     )
-    limit = _limit(elf, table, table_end)
+    limit = _limit(elf, dynamic, table, table_end)
     if limit is None or not after or after[0].sh_offset < table_end:
         return
     start = min(after[0].sh_offset, limit)
@@ -95,19 +98,33 @@ def _is_movable(elf: ElfFile, section: Section) -> bool:
     return section.is_alloc and (section.sh_type in _MOVABLE or is_name)
 
 
-def _limit(elf: ElfFile, table: int, table_end: int) -> int | None:
-    """How far the table may reach: the end of its segment, the section headers, an unmovable segment."""
+def _limit(elf: ElfFile, dynamic: Sequence[tuple[int, int, int]], table: int, table_end: int) -> int | None:
+    """How far the table may reach: the end of its segment, the section headers, what cannot move."""
     home = next(
         (s for s in elf.loads if s.p_offset <= table and table_end <= s.file_end),
         None,
     )
     if home is None:
         return None
-    limit = home.file_end
-    if elf.header.e_shoff >= table_end:
-        limit = min(limit, elf.header.e_shoff)
-    starts = [s.p_offset for s in elf.loads if s is not home and s.p_filesz and s.p_offset >= table_end]
-    return min([limit, *starts])
+    starts = [elf.header.e_shoff, *(s.p_offset for s in elf.loads if s is not home and s.p_filesz)]
+    starts.extend(_fixed(elf, dynamic))
+    return min([home.file_end, *(start for start in starts if start >= table_end)])
+
+
+def _fixed(elf: ElfFile, dynamic: Sequence[tuple[int, int, int]]) -> Iterator[int]:
+    """Yield the file offsets of what program headers and dynamic tags name and no move would follow.
+
+    Where no section describes it, it would not move. Old versions of patchelf left such a PT_NOTE
+    behind when they moved its section, below the end of a table that has grown over it.
+    """
+    offsets = {s.sh_offset for s in elf.sections if s.is_alloc and s.file_size}
+    for segment in elf.segments:
+        if not segment.is_load and segment.p_filesz and segment.p_offset not in offsets:
+            yield segment.p_offset
+    for _, tag, value in dynamic:
+        offset = elf.offset_of(value) if tag in POINTERS else None
+        if offset is not None and (tag not in MOVED_TAGS or offset not in offsets):
+            yield offset
 
 
 def _cuts_a_segment(elf: ElfFile, start: int, end: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from wheelslim.elf.layout import DYN, EHDR, PHDR, SHDR, SectionType, SegmentType
+from wheelslim.elf.layout import DYN, EHDR, PHDR, POINTERS, SHDR, SectionType, SegmentType
 from wheelslim.errors import Place, VerifyError
 from wheelslim.fatbin.layout import DEVICE_SECTIONS
 from wheelslim.proof.declared import NOTHING_DECLARED
@@ -33,7 +33,10 @@ def prove_host(before: Side, after: Side, declared: Declared = NOTHING_DECLARED)
     Raises:
         VerifyError: the first difference, with its place in the slimmed file.
     """
-    check_loads(after.elf)
+    if before.elf.segments != after.elf.segments:
+        # Where they are the same, so is everything that a loader might find odd of them.
+        check_loads(after.elf)
+        _compare_segments(before.elf, after.elf)
     moved = _compare_sections(before, after, declared)
     exempt = [
         *_header_ranges(before, after),
@@ -46,9 +49,7 @@ def prove_host(before: Side, after: Side, declared: Declared = NOTHING_DECLARED)
         for part in before.library.device
     ]
     device.extend(embedded_ranges(before, after))
-    host = compare_images((before.source, before.elf), (after.source, after.elf), exempt, device)
-    _compare_segments(before.elf, after.elf)
-    return host
+    return compare_images((before.source, before.elf), (after.source, after.elf), exempt, device)
 
 
 def _compare_sections(before: Side, after: Side, declared: Declared) -> list[AddressRange]:
@@ -146,13 +147,11 @@ def _compare_content(old_source: Source, old: Section, new_source: Source, new: 
 def _header_ranges(side: Side, after: Side) -> Iterator[AddressRange]:
     """Where headers lie in memory: they describe the file and differ by design.
 
-    The program header table may grow up to the first section that has not moved.
+    The program header table may grow up to the first thing that has not moved.
     """
     header = side.elf.header
-    still = {(s.name, s.sh_addr) for s in after.elf.sections if s.is_alloc}
-    ends = [s.sh_offset for s in side.elf.sections if s.file_size and (s.name, s.sh_addr) in still]
     table_end = header.e_phoff + header.e_phnum * PHDR.size
-    limit = min((end for end in ends if end >= table_end), default=table_end)
+    limit = min((start for start in _fixed_starts(side, after) if start >= table_end), default=table_end)
     for start, end in (
         (0, EHDR.size),
         (header.e_phoff, limit),
@@ -163,6 +162,23 @@ def _header_ranges(side: Side, after: Side) -> Iterator[AddressRange]:
             if low < high:
                 shift = load.p_vaddr - load.p_offset
                 yield AddressRange(low + shift, high + shift)
+
+
+def _fixed_starts(side: Side, after: Side) -> Iterator[int]:
+    """Yield the file offsets of sections that have not moved, and of what is named without a section."""
+    still = {(s.name, s.sh_addr) for s in after.elf.sections if s.is_alloc}
+    described = set()
+    for section in side.elf.sections:
+        if section.file_size:
+            described.add(section.sh_offset)
+            if (section.name, section.sh_addr) in still:
+                yield section.sh_offset
+    named = [s.p_offset for s in side.elf.segments if s.p_filesz]
+    for _, tag, value in side.library.dynamic:
+        offset = side.elf.offset_of(value) if tag in POINTERS else None
+        if offset is not None:
+            named.append(offset)
+    yield from (offset for offset in named if offset not in described)
 
 
 def _wrapper_ranges(before: Side, after: Side) -> Iterator[AddressRange]:

@@ -101,8 +101,9 @@ def _compare_bytes(
     before: tuple[Source, ElfFile], after: tuple[Source, ElfFile], load: Segment, part: AddressRange
 ) -> int:
     address = part.start
+    stayed = load in after[1].loads  # Where PT_LOADs overlap, each is compared with itself.
     while address < part.end:
-        home = next((s for s in after[1].loads if s.p_vaddr <= address < s.p_vaddr + s.p_filesz), None)
+        home = load if stayed else after[1].load_at(address)
         if home is None:
             raise _fault("host bytes are gone", load, f"file bytes at address {address:#x}", "none")
         step = min(BLOCK, part.end - address, home.p_vaddr + home.p_filesz - address)
@@ -131,6 +132,8 @@ def _compare_zeros(after: ElfFile, load: Segment, part: AddressRange) -> None:
 
 
 def _compare_flags(after: ElfFile, load: Segment, part: AddressRange) -> None:
+    if load in after.loads:
+        return
     for segment in after.loads:
         overlaps = segment.p_vaddr < part.end and segment.address_end > part.start
         if overlaps and segment.p_flags != load.p_flags:
