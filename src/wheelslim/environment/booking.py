@@ -15,7 +15,7 @@ from wheelslim.errors import WheelslimError
 from wheelslim.stamp import STAMP_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from wheelslim.environment.note import Note
     from wheelslim.environment.owners import Book, Owned, Owners
@@ -84,10 +84,11 @@ class _Run:
     def write_distributions(self) -> None:
         """Write RECORD and the stamps, and tell the conda packages that own these files."""
         accounts: dict[Path, ChangedMember] = {}
-        for book, outer in _innermost_first(self.books):
+        distributions = [book for book in self.books if isinstance(book, Distribution)]
+        for book in sorted(distributions, key=lambda one: -len(one.base.parts)):
             if book not in self.entries:
                 continue
-            entry = self.entries[book]
+            entry, outer = self.entries[book], _outer_rows(book, distributions)
             try:
                 # One inside another gets no stamp: the outer RECORD would have to list it.
                 done = book.book(entry.changed, entry.dropped, [] if outer else entry.stamps)
@@ -128,15 +129,13 @@ class _Run:
             self.failed[note.path] = error
 
 
-def _innermost_first(books: Sequence[Book]) -> Iterator[tuple[Distribution, tuple[Owned, ...]]]:
-    """Yield distributions with the rows that other distributions have for their RECORD.
+def _outer_rows(book: Distribution, distributions: Sequence[Distribution]) -> tuple[Owned, ...]:
+    """Return the rows that distributions around ``book`` have for its RECORD.
 
     ``setuptools/_vendor`` holds distributions that are files to setuptools.
     """
-    found = [book for book in books if isinstance(book, Distribution)]
-    for book in sorted(found, key=lambda one: -len(one.base.parts)):
-        above = [one for one in found if one.base in book.base.parents]
-        yield book, find_owners(above, [book.place]).of(book.place) if above else ()
+    above = [one for one in distributions if one.base in book.base.parents]
+    return find_owners(above, [book.place]).of(book.place) if above else ()
 
 
 def enter_changes(books: Sequence[Book], notes: Iterable[Note], dropped: Dropped | None = None) -> Booked:
