@@ -42,7 +42,7 @@ class ElfEdit:
         """Copy ``data``."""
         self._data = bytearray(data)
 
-    def bytes(self) -> bytes:
+    def built(self) -> bytes:
         """Return the file as it is now."""
         return bytes(self._data)
 

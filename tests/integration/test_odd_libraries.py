@@ -194,7 +194,7 @@ def write(lie: Lie, tmp_path: Path) -> Path:
     edit = ElfEdit(lie.library.build().data)
     lie.edit(edit)
     path = tmp_path / "odd.so"
-    path.write_bytes(edit.bytes())
+    path.write_bytes(edit.built())
     return path
 
 

@@ -20,11 +20,11 @@ from wheelslim.environment.library_file import LibrarySlimmer, Replaced
 from wheelslim.environment.listing import list_tree
 from wheelslim.environment.lock import locked
 from wheelslim.environment.note import Note
-from wheelslim.environment.notices import listing_notices, sharing_notices, support_notices
+from wheelslim.environment.notices import listing_notices, sharing_notices
 from wheelslim.environment.outcome import EnvironmentReport
 from wheelslim.environment.owners import chosen, find_books, find_owners
 from wheelslim.environment.removal import Removal
-from wheelslim.environment.replacement import opened
+from wheelslim.environment.support import survey_support
 from wheelslim.errors import Place, StorageError, UsageError, WheelslimError
 from wheelslim.groups.plan import plan_drops
 from wheelslim.groups.rules import DropRequest
@@ -122,7 +122,7 @@ class _Run:
             listing = self._list()
         removal = self._plan_removal(listing, books)
         candidates, owners = self._choose(listing, books, set(removal.names))
-        self._check_supported(candidates)
+        self._notices.extend(survey_support(self._root, self._rewriter, candidates))
         try:
             self._slim(candidates, owners, progress)
         except BaseException:
@@ -210,22 +210,6 @@ class _Run:
             candidates = tuple(candidate for candidate in candidates if candidate.name in names)
         staying = [candidate for candidate in candidates if candidate.name not in removed]
         return sorted(staying, key=lambda candidate: (-candidate.size, candidate.name)), owners
-
-    def _check_supported(self, candidates: Sequence[Candidate]) -> None:
-        """Plan everything once, before anything changes, as the driver's rule alone has it.
-
-        Raises:
-            TargetNeverSupportedError: no library runs on one of the targets.
-        """
-        survey = SlimRewriter(self._options.request, loose=self._rewriter.loose)
-        for candidate in candidates:
-            try:
-                with opened(self._root / candidate.name) as original:
-                    survey.plan(candidate.name, original.source)
-            except WheelslimError:
-                continue  # The real run meets it again, and names it.
-        survey.check_supported()
-        self._notices.extend(support_notices(survey.reports.values(), self._options.request))
 
     def _slim(self, candidates: Sequence[Candidate], owners: Owners, progress: Callable[[int], None]) -> None:
         stop = threading.Event()
