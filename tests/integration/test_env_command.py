@@ -136,7 +136,7 @@ def test_a_tree_may_lie_on_another_file_system_than_temporary_files(tmp_path: Pa
 
 
 def test_stopping_with_ctrl_c_says_so_and_leaves_whole_libraries(tmp_path: Path) -> None:
-    for number in range(40):
+    for number in range(200):
         install(tmp_path, f"one-{number}", {f"one{number}/lib.so": MANY})
     run = subprocess.Popen(
         [sys.executable, "-m", "wheelslim", "env", "-a", "sm_86", "-j1", str(tmp_path)],

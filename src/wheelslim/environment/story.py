@@ -73,12 +73,11 @@ def slim_tree(
 ) -> EnvironmentReport:
     """Slim the libraries of a directory tree in place; ``progress`` is called with bytes looked at.
 
-    What cannot be read or replaced is named in the report and left as it is. A run that is stopped,
-    or killed, leaves every library whole, old or new; running again finishes.
+    What cannot be read or replaced is named in the report and stays. After a stop or a kill every library
+    is whole, old or new; running again finishes.
 
     Raises:
-        WheelslimError: the tree cannot be listed, or nothing in it supports a target; nothing was
-            changed then.
+        WheelslimError: the tree cannot be listed, or nothing in it supports a target; nothing changed then.
         KeyboardInterrupt: stopped by the user; the books of what was done until then are right.
     """
     try:
