@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from wheelslim.archive.artifact import ArtifactKind
 from wheelslim.archive.deflate import Compression
-from wheelslim.errors import UsageError
+from wheelslim.contents import ContentKind, content_kind
+from wheelslim.errors import ArtifactError, UsageError
 from wheelslim.groups.rules import DropRequest
 from wheelslim.kernels.rules import KernelRules
 from wheelslim.output_name import slim_build_tag
@@ -17,7 +18,7 @@ from wheelslim.slim import LibraryOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelslim.archive.artifact import Artifact
+    from wheelslim.archive.artifact import Artifact, Member
     from wheelslim.archive.conda import CondaArtifact
     from wheelslim.archive.file_artifact import FileArtifact
     from wheelslim.archive.wheel import WheelArtifact
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from wheelslim.rewriter import Rewriter, RewriteResult
 
     Progress = Callable[[int], None]
+
+_CODE = frozenset({ContentKind.LIBRARY, ContentKind.FATBIN, ContentKind.CUBIN, ContentKind.STATIC_LIBRARY})
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,28 @@ def edition_of(artifact: Artifact, options: PruneOptions) -> Edition:
         return WheelEdition(artifact, options)  # type: ignore[arg-type]
     if is_conda:
         return CondaEdition(artifact, options)  # type: ignore[arg-type]
+    _check_kind(artifact)
     return FileEdition(artifact)  # type: ignore[arg-type]
+
+
+def _check_kind(artifact: Artifact) -> None:
+    """Refuse a single file that holds no code at all: a wrong path would look like success.
+
+    Raises:
+        ArtifactError: it is neither a library nor loose device code.
+    """
+    kinds: list[ContentKind] = []
+
+    def note(member: Member, head: bytes) -> bool:
+        kinds.append(content_kind(member.name, head))
+        return False
+
+    list(artifact.walk(note))
+    if not artifact.path.suffix == ".ptx" and not set(kinds) & _CODE:
+        raise ArtifactError(
+            "this is no wheel, conda package, library or device code",
+            expected="for example a .whl, a .conda or a .so",
+        )
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def _report(
         installed_after=result.installed_after,
         libraries=tuple(rewriter.reports[name] for name in sorted(rewriter.reports)),
         dropped=result.dropped,
-        notices=(*result.notices, *rewriter.notices, *rewriter.kernel_notices),
+        notices=(*result.notices, *rewriter.notices, *rewriter.outcome_notices),
         ptx=request.ptx.value,
         exact=request.exact,
         proof=sum(rewriter.proofs.values(), NOTHING_PROVED) if rewriter.proofs else None,

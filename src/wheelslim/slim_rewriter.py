@@ -18,6 +18,7 @@ from wheelslim.proof.declared import Declared
 from wheelslim.proof.fatbin import verify_fatbin
 from wheelslim.proof.library import LibraryProof, verify_library
 from wheelslim.report.model import LibraryReport
+from wheelslim.request_notices import missing_ptx, request_notices
 from wheelslim.selection import Coverage
 from wheelslim.slim import LibraryOptions, slim_library
 from wheelslim.version import VERSION
@@ -99,9 +100,13 @@ class SlimRewriter:
         """
         if not self.verify:
             return
-        devices = [device.capability for device in self.request.devices if device.capability]
-        if self.request.exact:
-            devices = []  # A filter by name may lose a device on purpose; the report counts them.
+        # A filter by name may lose a device on purpose: the report counts those, the others are proved.
+        lost = (
+            {item.target for item in self.reports[name].account.coverage if item.lost}
+            if (self.request.exact and name in self.reports)
+            else set()
+        )
+        devices = [d.capability for d in self.request.devices if d.capability and d.name not in lost]
         if name in self.loose.fatbins:
             verify_fatbin(original, written, devices)
             return
@@ -162,6 +167,11 @@ class SlimRewriter:
         )
 
     @property
+    def outcome_notices(self) -> tuple[str, ...]:
+        """What came of the request besides the counts, for people."""
+        return (*request_notices(self.request, self.reports), *self.kernel_notices)
+
+    @property
     def has_device_code(self) -> bool:
         """Whether any library held a container."""
         return any(report.account.containers for report in self.reports.values())
@@ -183,6 +193,7 @@ class SlimRewriter:
                 covered = any(n for coverage, n in item.before.items() if coverage is not Coverage.NONE)
                 served[item.target] = served.get(item.target, False) or covered
         missing = [target for target, covered in served.items() if not covered]
+        missing.extend(missing_ptx(self.request, self.reports) if self.has_device_code else ())
         if missing and not self.loose.unknown:
             raise TargetNeverSupportedError(
                 f"no device code in it runs on {', '.join(missing)}",

@@ -294,3 +294,43 @@ def test_no_space(wheel: Path, tmp_path: Path) -> None:
         assert not any((full / "out").iterdir())
     finally:
         subprocess.run(["umount", full], check=True)
+
+
+def test_a_file_that_is_no_code_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("nothing of the kind" * 20)
+    result = wheelslim("prune", "-a", "sm_86", text, "-o", tmp_path / "out")
+    assert result.returncode == 3
+    assert "notes.txt" in result.stderr
+
+
+def test_ptx_that_is_not_there_is_told(wheel: Path, tmp_path: Path) -> None:
+    """The corpus library holds cubins only, so +PTX keeps nothing and compute_90 names nothing."""
+    forward = wheelslim("prune", "-a", "8.6+PTX", wheel, "-o", tmp_path / "out", "--dry-run")
+    assert forward.returncode == 0
+    assert "no PTX to keep" in forward.stdout
+    named = wheelslim("prune", "-a", "compute_90", wheel, "-o", tmp_path / "out")
+    assert named.returncode == 4
+    assert "compute_90" in named.stderr
+    none = wheelslim("prune", "-a", "compute_90", "--ptx", "none", wheel, "-o", tmp_path / "out")
+    assert none.returncode == 0
+    assert "no GPU can run the result" in none.stdout
+
+
+def test_ptx_for_later_gpus_only_is_told(corpus: Callable[[str], Path], tmp_path: Path) -> None:
+    result = wheelslim("prune", "-a", "8.6+PTX", corpus("many_archs"), "-o", tmp_path / "out")
+    assert result.returncode == 0
+    assert "PTX only from compute_120 on" in result.stdout
+
+
+def test_a_literal_filter_proves_the_targets_that_it_does_not_lose(wheel: Path, tmp_path: Path) -> None:
+    kept = wheelslim("prune", "-a", "sm_86", "--exact", wheel, "-o", tmp_path / "kept", "--json")
+    proof = json.loads(kept.stdout)["artifacts"][0]["proof"]
+    assert proof["choices"] == proof["containers"] > 0
+
+
+def test_what_matches_nothing_is_told(wheel: Path, tmp_path: Path) -> None:
+    words = ("--drop", "unused", "--drop-glob", "*.nothing")
+    result = wheelslim("prune", "-a", "sm_86", wheel, "-o", tmp_path / "out", *words)
+    assert "judged in environments only" in result.stdout
+    assert "*.nothing matches nothing" in result.stdout

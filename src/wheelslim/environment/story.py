@@ -290,7 +290,7 @@ class _Run:
                 *listing_notices(listing),
                 *sharing_notices([one.note.change.name for one in self._replaced if one.shared]),
                 *self._rewriter.notices,
-                *self._rewriter.kernel_notices,
+                *self._rewriter.outcome_notices,
             ),
             ptx=request.ptx.value,
             exact=request.exact,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import posixpath
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.artifact import ArtifactKind, MemberType
@@ -38,6 +38,7 @@ class DropPlan:
 
     dropped: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
@@ -47,7 +48,11 @@ class DropPlan:
     @property
     def notices(self) -> tuple[str, ...]:
         """Sentences for people: what goes with which group, and what stays."""
-        lines = [f"dropped with {group}: {count:,} files" for group, count in sorted(self.count().items())]
+        lines = [
+            f"dropped with {group}: {count:,} {'file' if count == 1 else 'files'}"
+            for group, count in sorted(self.count().items())
+        ]
+        lines.extend(self.remarks)
         if self.kept:
             example, why = next(iter(self.kept.items()))
             lines.append(f"{len(self.kept):,} files of the groups stay, such as {example}: {why}")
@@ -79,14 +84,20 @@ def plan_drops(artifact: Artifact, request: DropRequest) -> DropPlan:
     if not request.asks:
         return DropPlan()
     asked: dict[str, str] = {}
+    idle = dict.fromkeys(request.globs)
     for member, _ in artifact.walk(lambda *_: False):
         group = _group_of(member, request)
         if group is not None:
             asked[member.name] = group
+        for glob in [one for one in idle if _matches(member, (one,))]:
+            del idle[glob]
     plan = _settle(asked, *_read(artifact, asked), request) if asked else DropPlan()
+    remarks = [f"{_GLOB} {glob} matches nothing (** spans folders)" for glob in idle]
     if "unused" in request.groups and artifact.kind is ArtifactKind.TREE:
         plan.dropped.update(dict.fromkeys(find_unused(artifact), "unused"))
-    return plan
+    elif "unused" in request.named:
+        remarks.append("the group unused is judged in environments only: nothing was dropped for it")
+    return replace(plan, remarks=tuple(remarks))
 
 
 def site_path(name: str) -> str:
@@ -98,13 +109,17 @@ def _group_of(member: Member, request: DropRequest) -> str | None:
     if member.type not in (MemberType.FILE, MemberType.HARDLINK) or ".dist-info/" in member.name:
         return None
     path = site_path(member.name)
-    if matches(path, request.globs) or matches(member.name, request.globs):
+    if _matches(member, request.globs):
         return _GLOB
     groups = load_rules().groups
     for name in sorted(request.groups):
         if matches(path, groups[name].patterns):
             return name
     return None
+
+
+def _matches(member: Member, globs: tuple[str, ...]) -> bool:
+    return matches(site_path(member.name), globs) or matches(member.name, globs)
 
 
 def _read(artifact: Artifact, asked: dict[str, str]) -> tuple[dict[str, _Words], set[str]]:
