@@ -32,7 +32,7 @@ sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY / "tests"), str(HERE)]
 import pytest  # noqa: E402
 from results_page import render  # noqa: E402
 
-from judges.cuobjdump import find as find_cuobjdump  # noqa: E402
+from judges import cuobjdump as cuobjdump_judge  # noqa: E402
 from real import verdicts  # noqa: E402
 from real.cases import ARCHES, KEYS  # noqa: E402
 from real.fetch import find  # noqa: E402
@@ -104,9 +104,9 @@ def measure(key: str, arch: str, scratch: Path | None) -> dict[str, Any] | None:
 def judges() -> dict[str, Callable[[Pruned], str]]:
     """Every judge by the title of its column."""
     found = dict(verdicts.JUDGES)
-    cuobjdump = find_cuobjdump(CACHE)
+    cuobjdump, older = cuobjdump_judge.find(CACHE), cuobjdump_judge.find_older(CACHE)
     if cuobjdump is not None:
-        found["cuobjdump"] = lambda pruned: verdicts.by_cuobjdump(pruned, cuobjdump)
+        found["cuobjdump"] = lambda pruned: verdicts.by_cuobjdump(pruned, cuobjdump, older)
     found["same bytes again"] = same_again
     found["nothing left"] = nothing_left
     return found

@@ -50,6 +50,12 @@ def cuobjdump() -> Cuobjdump:
 
 
 @pytest.fixture(scope="session")
+def older_cuobjdump() -> Cuobjdump | None:
+    """That of CUDA 12.4, where it has been fetched: ``python tests/real/fetch.py cuobjdump-12``."""
+    return cuobjdump_judge.find_older(CACHE)
+
+
+@pytest.fixture(scope="session")
 def loader(tmp_path_factory: pytest.TempPathFactory) -> Loader:
     """Loads x86-64 libraries with a spy in the place of the CUDA runtime."""
     return Loader.make("x86_64", tmp_path_factory.mktemp("loader_x86_64"))

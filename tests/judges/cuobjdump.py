@@ -66,15 +66,23 @@ class Cuobjdump:
 
 def find(cache: Path) -> Cuobjdump | None:
     """Find it in ``cache`` (a directory of wheels), unpack it beside them if need be, else on the PATH."""
-    unpacked = cache.parent / "cuobjdump"
+    found = _cached(cache, "nvidia_cuda_cuobjdump-*x86_64.whl", "cuobjdump")
+    on_path = shutil.which("cuobjdump")
+    return found or (Cuobjdump(Path(on_path)) if on_path else None)
+
+
+def find_older(cache: Path) -> Cuobjdump | None:
+    """Find that of CUDA 12.4, which reads cubins of CUDA 12.1 that the newer one calls invalid."""
+    return _cached(cache, "triton-3.1.0-*x86_64.whl", "cuobjdump-12")
+
+
+def _cached(cache: Path, pattern: str, name: str) -> Cuobjdump | None:
+    unpacked = cache.parent / name
     if not (unpacked / "cuobjdump").exists():
-        for wheel in sorted(cache.glob("nvidia_cuda_cuobjdump-*x86_64.whl"), reverse=True):
+        for wheel in sorted(cache.glob(pattern), reverse=True):
             _unpack(wheel, unpacked)
             break
-    if (unpacked / "cuobjdump").exists():
-        return Cuobjdump(unpacked / "cuobjdump")
-    on_path = shutil.which("cuobjdump")
-    return Cuobjdump(Path(on_path)) if on_path else None
+    return Cuobjdump(unpacked / "cuobjdump") if (unpacked / "cuobjdump").exists() else None
 
 
 def _unpack(wheel: Path, target: Path) -> None:

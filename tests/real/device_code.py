@@ -27,7 +27,8 @@ LISTED = {1: "PTX", 2: "ELF"}
 
 def containers(library: Path) -> list[tuple[Entry, ...]]:
     """Entries of every container; digests are SHA-1 here."""
-    sections = {section.name: section for section in readelf.read(library).sections}
+    # The first of a name: a section with a hole is described in parts, and its containers lie in the first.
+    sections = {section.name: section for section in reversed(readelf.read(library).sections)}
     found: list[tuple[Entry, ...]] = []
     with library.open("rb") as file:
         for name in SECTIONS:

@@ -37,6 +37,7 @@ _2014 = "manylinux2014_x86_64"
 
 WHEELS = {
     "cuobjdump": RealWheel("nvidia-cuda-cuobjdump", "13.5.37", 1, _2014, "the judge"),
+    "cuobjdump-12": RealWheel("triton", "3.1.0", 200, _2014, "holds cuobjdump 12.4, for cubins of CUDA 12.1"),
     "torchvision": RealWheel(
         "torchvision", "0.29.1", 7, _28, "uncompressed entries and PTX; an auditwheel-renamed libnvjpeg"
     ),

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,19 +29,27 @@ class Run:
     peak: int
 
 
+LAUNCHER = """
+import json, os, sys, time
+start = time.perf_counter()
+child = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(child, 0)
+found = time.perf_counter() - start, os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
+open(sys.argv[1], "w").write(json.dumps(found))
+"""
+"""A child's peak includes what its parent held when it was started, so the parent is a small one."""
+
+
 def measured(command: list[str], scratch: Path) -> Run:
-    """Run a command; its output goes through files in ``scratch``."""
-    out, err = scratch / "stdout", scratch / "stderr"
+    """Run a command by its full path; its output goes through files in ``scratch``."""
+    out, err, cost = scratch / "stdout", scratch / "stderr", scratch / "cost"
     path = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH", "")]))
     with out.open("wb") as stdout, err.open("wb") as stderr:
-        start = time.perf_counter()
-        child = subprocess.Popen(
-            command, stdout=stdout, stderr=stderr, env={**os.environ, "PYTHONPATH": path}
-        )
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
-    return Run(child.returncode, out.read_text(), err.read_text(), seconds, usage.ru_maxrss * 1024)
+        launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(cost), *command]
+        environment = {**os.environ, "PYTHONPATH": path}
+        subprocess.run(launch, stdout=stdout, stderr=stderr, env=environment, check=True)
+    seconds, exit_code, peak = json.loads(cost.read_text())
+    return Run(exit_code, out.read_text(), err.read_text(), seconds, peak)
 
 
 def wheelslim(scratch: Path, *arguments: str) -> Run:

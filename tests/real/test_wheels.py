@@ -44,8 +44,10 @@ def test_a_judge_accepts_it(pruned: Pruned, judge: str) -> None:
     verdicts.JUDGES[judge](pruned)
 
 
-def test_cuobjdump_lists_exactly_what_the_rule_keeps(pruned: Pruned, cuobjdump: Cuobjdump) -> None:
-    verdicts.by_cuobjdump(pruned, cuobjdump)
+def test_cuobjdump_lists_exactly_what_the_rule_keeps(
+    pruned: Pruned, cuobjdump: Cuobjdump, older_cuobjdump: Cuobjdump | None
+) -> None:
+    verdicts.by_cuobjdump(pruned, cuobjdump, older_cuobjdump)
 
 
 def test_the_same_input_gives_the_same_bytes(pruned: Pruned, tmp_path: Path) -> None:
