@@ -73,6 +73,8 @@ def main() -> None:
                     DATA.write_text(json.dumps(data, indent=1) + "\n")
         if not options.no_headline:
             data["headline"] = headline(options.scratch)
+        order = [f"{key} {arch}" for key in KEYS for arch in ARCHES]
+        data["rows"] = {name: data["rows"][name] for name in order if name in data["rows"]}
         DATA.write_text(json.dumps(data, indent=1) + "\n")
     PAGE.write_text(render(data, PAGE.read_text() if PAGE.exists() else ""))
 

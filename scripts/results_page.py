@@ -38,9 +38,11 @@ JUDGES = """What each judge is asked stands in tests/real/verdicts.py.
 - `wheel unpack`: every hash of RECORD is true.
 - `readelf`: no complaint about a changed library that it does not have about the original; the sections of
   the host part hold the same bytes.
-- `cuobjdump`: lists exactly the entries that the driver's rule keeps, in order.
-- `import`: the package in the place of the original, its host code at work.
-- A dash: not asked, because it is another machine's wheel.
+- `cuobjdump`: lists exactly the entries that the driver's rule keeps, in order. (Libraries of CUDA 12.1 by
+  cuobjdump 12.4: the newer one calls some of the originals' cubins invalid.)
+- `import`: the package in the place of the original, its host code at work, on a machine without a GPU. The
+  AArch64 libraries: loaded under qemu-user, a function of each called.
+- A dash: not asked.
 """
 
 
