@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wheelslim.library import Library
     from wheelslim.plan import ContainerPlan, Planner
     from wheelslim.selection import Choice, Coverage
+    from wheelslim.targets import Target
 
 
 class Method(Enum):
@@ -144,6 +145,12 @@ def account_of(
         sections=tuple(sections),
         served_elsewhere=outcome.served_elsewhere,
     )
+
+
+def account_of_nothing(size: int, devices: Iterable[Target]) -> LibraryAccount:
+    """Account for a library of ``size`` bytes without device code."""
+    coverage = tuple(TargetCoverage(device.name, {}, {}, 0) for device in devices)
+    return LibraryAccount(size, size, Method.NONE, 0, {}, {}, coverage)
 
 
 def shares(entries: Iterable[Entry]) -> dict[str, Share]:

@@ -50,7 +50,8 @@ class Rewriter(Protocol):
     """Decides what becomes of each member.
 
     The archive layer calls ``drops`` and ``wants`` for every regular file; for those wanted it makes
-    a random-access Source and calls ``plan``; for those with a plan it calls ``confirm`` with the new
+    a random-access Source and calls ``plan``, unless ``telling_part`` and ``stays`` show that it need
+    not; for those with a plan it calls ``confirm`` with the new
     content, writes it, and reads it back from the written artifact to see that it is there. Calls may
     come from several threads, at most one at a time for one member.
     """
@@ -61,6 +62,14 @@ class Rewriter(Protocol):
 
     def wants(self, name: str, size: int, head: bytes) -> bool:
         """Whether ``plan`` should see the member; ``head`` is its first ``HEAD_SIZE`` bytes."""
+        ...
+
+    def telling_part(self, name: str, size: int, head: bytes) -> tuple[int, int] | None:
+        """Return offset and size of the bytes from which ``stays`` may tell; None where there are none."""
+        ...
+
+    def stays(self, name: str, size: int, head: bytes, part: bytes) -> bool:
+        """Whether ``part``, the telling part of a wanted member, says that the member stays as it is."""
         ...
 
     def plan(self, name: str, source: Source) -> Sequence[Piece] | None:

@@ -6,8 +6,13 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from wheelslim.account import account_of_nothing
+from wheelslim.elf.glance import naming_part, section_names
+from wheelslim.elf.layout import EHDR
 from wheelslim.elf.reader import is_elf64
+from wheelslim.elf.strip import StripMode
 from wheelslim.errors import ElfFormatError, TargetNeverSupportedError
+from wheelslim.fatbin.layout import DEVICE_SECTIONS
 from wheelslim.kernels.filter import KernelVerdict, judge_library
 from wheelslim.kernels.rules import KernelRules
 from wheelslim.loose.fatbin import slim_fatbin
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from wheelslim.pieces import Piece
     from wheelslim.rewriter import RewriteResult
     from wheelslim.source import Source
+
+_DEVICE_NAMES = frozenset(name.encode() for name in DEVICE_SECTIONS)
 
 STAMP_SCHEMA = "wheelslim/stamp/1"
 
@@ -67,6 +74,21 @@ class SlimRewriter:
     def wants(self, name: str, size: int, head: bytes) -> bool:
         """Look into 64-bit ELF files of hosts, and into fatbins that keep less than they hold."""
         return (is_elf64(head) and not is_cubin(head)) or name in self.loose.fatbins
+
+    def telling_part(self, name: str, size: int, head: bytes) -> tuple[int, int] | None:
+        """Return where the section headers are, if they alone decide."""
+        if name in self.loose.fatbins or self.options.strip is not StripMode.NONE or self.options.embedded:
+            return None
+        return naming_part(head, size) if len(head) == EHDR.size else None
+
+    def stays(self, name: str, size: int, head: bytes, part: bytes) -> bool:
+        """Carry a library without device sections through; it is in the reports nevertheless."""
+        place = naming_part(head, size)
+        names = section_names(head, place[0], part) if place is not None else None
+        if names is None or not names.isdisjoint(_DEVICE_NAMES):
+            return False
+        self.reports[name] = LibraryReport(name, account_of_nothing(size, self.request.devices))
+        return True
 
     def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
         """Plan the slimmed library; a file that does not parse is carried through, with a notice."""

@@ -24,13 +24,16 @@ class CuttingRewriter:
     """Replaces the middle half of every marked file; keeps a log of what it was asked.
 
     Files whose name holds ``keep`` stay as they are; names in ``dropping`` go. ``wrong`` makes ``confirm``
-    fail for that name; ``before_plan`` is called first thing in ``plan``.
+    fail for that name; ``before_plan`` is called first thing in ``plan``. What ends with ``last_words``,
+    if there are any, stays as it is; ``glanced`` are the names of which only the end was shown.
     """
 
     dropping: frozenset[str] = frozenset()
     wrong: str = ""
     before_plan: Callable[[str, Source], None] = lambda name, source: None
+    last_words: bytes = b""
     asked: list[str] = field(default_factory=list)
+    glanced: list[str] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
     confirmed: list[str] = field(default_factory=list)
     results: list[RewriteResult] = field(default_factory=list)
@@ -44,6 +47,16 @@ class CuttingRewriter:
         self.asked.append(name)
         assert len(head) == min(size, 64)
         return head.startswith(MARK)
+
+    def telling_part(self, name: str, size: int, head: bytes) -> tuple[int, int] | None:
+        """Ask for the end, if that can tell."""
+        assert len(head) == min(size, 64)
+        return (size - len(self.last_words), len(self.last_words)) if self.last_words else None
+
+    def stays(self, name: str, size: int, head: bytes, part: bytes) -> bool:
+        """Compare the end."""
+        self.glanced.append(name)
+        return part == self.last_words
 
     def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
         """Cut the middle half out."""

@@ -56,7 +56,7 @@ class MemberWriter:
         pieces: Sequence[Piece],
         *,
         rewriter: Rewriter,
-        release: Callable[[Inflated], None],
+        release: Callable[[], None],
     ) -> tuple[Deflated, Future[ChangedMember]]:
         """Write ``pieces`` in place of ``entry``, whose row in RECORD is ``row``.
 
@@ -89,7 +89,7 @@ class MemberWriter:
                 found = [future.result() for future in behind]
                 sha256_before = original_hash.result()
             finally:
-                release(original)
+                release()
             if found and found[-1] != done.crc:
                 raise self._unreadable(entry, "another CRC")
             start = written.start if found else None

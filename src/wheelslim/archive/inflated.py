@@ -12,8 +12,6 @@ from wheelslim.archive.zip_format import Method
 from wheelslim.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from wheelslim.archive.scratch import Scratch, ScratchFile
     from wheelslim.archive.workers import Workers
     from wheelslim.archive.zip_reader import ZipArchive, ZipEntry
@@ -47,16 +45,9 @@ def inflate_member(
     if entry.method == Method.STORED:
         return Inflated(archive.compressed(entry), checked=False)
     blocks = member_blocks(archive, entry)
-    return fill_scratch(blocks if workers is None else workers.checked(blocks), scratch)
-
-
-def fill_scratch(blocks: Iterable[bytes], scratch: Scratch) -> Inflated:
-    """Write ``blocks`` to a scratch file.
-
-    Raises:
-        StorageError: the operating system refuses.
-    """
-    file = scratch.take()
+    if workers is not None:
+        blocks = workers.checked(blocks)
+    file = scratch.take(entry.size)
     size = 0
     try:
         for block in blocks:
@@ -67,3 +58,20 @@ def fill_scratch(blocks: Iterable[bytes], scratch: Scratch) -> Inflated:
         scratch.give_back(file)
         raise
     return Inflated(Source(file.fd, 0, size), True, scratch, file)
+
+
+def part_of_member(archive: ZipArchive, entry: ZipEntry, start: int, size: int, workers: Workers) -> bytes:
+    """Inflate a member, keep ``size`` of its bytes from ``start`` on and nothing else.
+
+    Raises:
+        ArchiveError: it does not inflate to its own size and CRC.
+        StoppedError: the run of ``workers`` has failed elsewhere.
+    """
+    kept = bytearray()
+    position = 0
+    for block in workers.checked(member_blocks(archive, entry)):
+        if position + len(block) > start and len(kept) < size:
+            begin = max(0, start - position)
+            kept += block[begin : begin + size - len(kept)]
+        position += len(block)
+    return bytes(kept)

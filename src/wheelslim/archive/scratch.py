@@ -101,6 +101,11 @@ class ScratchFile:
             except OSError:  # Windows keeps the name of an open file: it goes when the file is closed.
                 self._named = path
 
+    def shrink(self, size: int) -> None:
+        """Give back the space of what lies beyond ``size`` bytes."""
+        if os.fstat(self.fd).st_size > size:
+            os.ftruncate(self.fd, size)
+
     def close(self) -> None:
         """Give the space back."""
         if self.fd >= 0:
@@ -125,16 +130,24 @@ class Scratch:
         self._free: list[ScratchFile] = []
         self._all: list[ScratchFile] = []
 
-    def take(self) -> ScratchFile:
+    def take(self, size: int | None = None) -> ScratchFile:
         """Return a file for the caller alone, until given back. Its old content is undefined.
+
+        With ``size``, what it takes on disk from now on is about that at most, and the other files
+        that are free are given up.
 
         Raises:
             StorageError: the operating system refuses.
         """
         try:
-            return self._free.pop()
+            file = self._free.pop()
         except IndexError:
             pass
+        else:
+            if size is not None:
+                self._give_up_free()
+                file.shrink(size)
+            return file
         if not self._all:
             with storage_errors(self.directory):
                 self.directory.mkdir(parents=True, exist_ok=True)
@@ -142,6 +155,12 @@ class Scratch:
         file = ScratchFile(self.directory)
         self._all.append(file)
         return file
+
+    def _give_up_free(self) -> None:
+        while self._free:
+            file = self._free.pop()
+            self._all.remove(file)
+            file.close()
 
     def give_back(self, file: ScratchFile) -> None:
         """Let the next caller of ``take`` have ``file``."""

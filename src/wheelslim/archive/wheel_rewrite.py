@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.artifact import MemberType
+from wheelslim.archive.candidates import ORIGINALS, Candidates
 from wheelslim.archive.changed_member import MemberWriter
 from wheelslim.archive.deflate import Compression
-from wheelslim.archive.inflate import heads, member_blocks
-from wheelslim.archive.inflated import Inflated, inflate_member
-from wheelslim.archive.prefetch import Prefetch
+from wheelslim.archive.inflate import member_blocks
 from wheelslim.archive.record import RecordEntry, check_content
 from wheelslim.archive.scratch import Scratch
 from wheelslim.archive.storage import storage_errors
@@ -25,24 +24,18 @@ from wheelslim.archive.wheel_name import with_build_line
 from wheelslim.archive.workers import Workers, available_cpus
 from wheelslim.archive.zip_writer import NewMember, ZipWriter
 from wheelslim.errors import WheelslimError
-from wheelslim.rewriter import HEAD_SIZE, ChangedMember, RewriteResult
+from wheelslim.rewriter import ChangedMember, RewriteResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from concurrent.futures import Future
     from pathlib import Path
 
+    from wheelslim.archive.candidates import Candidate
     from wheelslim.archive.record import Record
     from wheelslim.archive.wheel import WheelArtifact
     from wheelslim.archive.zip_reader import ZipEntry
-    from wheelslim.pieces import Piece
     from wheelslim.rewriter import Rewriter
-
-_SMALLEST = 1 << 10
-"""Bytes below which no file can hold device code: an ELF header, sections and one container."""
-
-_ORIGINALS = 2
-"""How many candidates may lie inflated at a time."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def rewrite_wheel(
             try:
                 with (
                     Scratch(options.scratch_dir or destination.parent) as scratch,
-                    Workers(options.jobs, _ORIGINALS) as workers,
+                    Workers(options.jobs, ORIGINALS) as workers,
                 ):
                     run = _Run(
                         artifact,
@@ -98,14 +91,6 @@ def rewrite_wheel(
                 os.close(fd)
     except WheelslimError as error:
         raise error.at(artifact=str(artifact.path)) from error.__cause__
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """An inflated member and its new content; None where it stays as it is."""
-
-    original: Inflated
-    pieces: Sequence[Piece]
 
 
 class _Run:
@@ -128,7 +113,6 @@ class _Run:
         self._scratch = scratch
         self._workers = workers
         self._record: Record
-        self._prefetch: Prefetch[str, _Candidate | None]
         self._rows: dict[str, RecordEntry] = {}
         self._settled: list[Future[ChangedMember]] = []
         self._checks: list[Future[str]] = []
@@ -155,12 +139,11 @@ class _Run:
             for entry in sorted(artifact.archive.entries, key=lambda entry: entry.header_offset)
             if entry.name not in dropped and entry.name not in late
         ]
-        candidates = self._find_candidates(members)
-        self._prefetch = Prefetch(candidates, self._prepare, self._workers.ahead, _ORIGINALS)
-        self._prefetch.start()
+        candidates = Candidates(artifact, members, self._rewriter, self._scratch, self._workers)
+        candidates.start()
         self._record = artifact.record()
         for entry in members:
-            candidate = self._prefetch.result(entry.name) if entry.name in candidates else None
+            candidate = candidates.result(entry.name)
             if candidate is not None:
                 self._write_changed(entry, candidate)
             elif entry.name == artifact.wheel_file_name and self._options.build_tag is not None:
@@ -196,41 +179,7 @@ class _Run:
             notices.append(f"{artifact.archive.prefix} bytes before the zip archive were kept as they are")
         return dropped, tuple(notices)
 
-    def _find_candidates(self, members: list[ZipEntry]) -> dict[str, None]:
-        own = f"{self._artifact.dist_info}/"
-        files = [
-            entry
-            for entry in members
-            if entry.size >= _SMALLEST
-            and member_type(entry) is MemberType.FILE
-            and not entry.name.startswith(own)
-        ]
-        first_bytes = heads(self._artifact.archive, files, HEAD_SIZE)
-        return {
-            entry.name: None
-            for entry, head in zip(files, first_bytes, strict=True)
-            if self._rewriter.wants(entry.name, entry.size, head)
-        }
-
-    def _prepare(self, name: str) -> _Candidate | None:
-        """Inflate and plan one candidate; its slot is free again at once where it stays unchanged."""
-        entry = self._artifact.entry(name)
-        with storage_errors(self._artifact.path):
-            original = inflate_member(self._artifact.archive, entry, self._scratch, self._workers)
-        try:
-            pieces = self._rewriter.plan(name, original.source)
-        except WheelslimError as error:
-            raise error.at(member=name) from error.__cause__
-        if pieces is None:
-            self._release(original)
-            return None
-        return _Candidate(original, pieces)
-
-    def _release(self, original: Inflated) -> None:
-        original.release()
-        self._prefetch.release()
-
-    def _write_changed(self, entry: ZipEntry, candidate: _Candidate) -> None:
+    def _write_changed(self, entry: ZipEntry, candidate: Candidate) -> None:
         row = self._record.expected(entry.name)
         done, settled = self._member_writer.write(
             entry,
@@ -238,7 +187,7 @@ class _Run:
             candidate.original,
             candidate.pieces,
             rewriter=self._rewriter,
-            release=self._release,
+            release=candidate.release,
         )
         self._rows[entry.name] = RecordEntry.of_sha256(entry.name, done.sha256, done.size)
         self._settled.append(settled)

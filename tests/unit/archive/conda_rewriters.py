@@ -48,6 +48,12 @@ class Cutter:
         self.heads[name] = (size, head)
         return head.startswith(MAGIC)
 
+    def telling_part(self, name: str, size: int, head: bytes) -> tuple[int, int] | None:
+        return None
+
+    def stays(self, name: str, size: int, head: bytes, part: bytes) -> bool:
+        raise AssertionError(name)
+
     def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
         self.planned.append(name)
         data = source.read(0, source.size)

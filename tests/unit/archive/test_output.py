@@ -121,6 +121,23 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [final]
 
 
+def test_free_scratch_space_is_given_back_when_the_next_size_is_known(tmp_path: Path) -> None:
+    def allocated() -> int:
+        return sum(os.fstat(file.fd).st_size for file in files if file.fd >= 0)
+
+    with Scratch(tmp_path) as scratch:
+        files = [scratch.take(1000), scratch.take(2000), scratch.take(3000)]
+        for file, size in zip(files, (1000, 2000, 3000), strict=True):
+            os.pwrite(file.fd, bytes(size), 0)
+        scratch.give_back(files[1])
+        scratch.give_back(files[2])
+        assert allocated() == 6000
+        assert scratch.take(500) in files
+        assert allocated() == 1500
+        files.append(scratch.take(700))
+        assert allocated() == 1500
+
+
 def test_scratch_files_have_no_name_and_are_used_again(tmp_path: Path) -> None:
     with Scratch(tmp_path / "scratch") as scratch:
         first = scratch.take()

@@ -6,17 +6,19 @@ import csv
 import hashlib
 import io
 import json
+import os
 import random
 import threading
 import time
 import zipfile
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from builders.rewriters import MARK, CuttingRewriter, expected
 from builders.wheel import Member, Wheel, record_hash
-from wheelslim.archive import deflate, inflate, scratch
+from wheelslim.archive import deflate, file_copy, inflate, scratch
 from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.deflate import Compression
 from wheelslim.archive.wheel import WheelArtifact
@@ -357,6 +359,63 @@ def test_at_most_two_originals_lie_in_scratch(
     result = run(Wheel(files).write(tmp_path), target, rewriter)
     assert len(result.changed) == 12
     assert len(made) <= 2
+
+
+def test_what_stays_at_a_glance_takes_no_scratch_space(
+    tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int | None] = []
+    real = scratch.Scratch.take
+
+    def counting(self: scratch.Scratch, size: int | None = None) -> scratch.ScratchFile:
+        taken.append(size)
+        return real(self, size)
+
+    monkeypatch.setattr(scratch.Scratch, "take", counting)
+    noise = random.Random(8).randbytes(200_000)
+    files: dict[str, Member | bytes] = {
+        "demo/stays.so": MARK + b"host code " * 90_000 + b"I stay",
+        "demo/goes.so": MARK + b"host code " * 70_000 + b"I go  ",
+        "demo/dense.so": MARK + noise + b"I stay",
+        "demo/stored.so": Member(MARK + b"host code " * 20_000 + b"I stay", stored=True),
+    }
+    rewriter = CuttingRewriter(last_words=b"I stay")
+    result = run(Wheel(files).write(tmp_path), target, rewriter)
+    assert sorted(rewriter.glanced) == ["demo/goes.so", "demo/stays.so"], "not what is likely to change"
+    assert sorted(rewriter.planned) == ["demo/dense.so", "demo/goes.so", "demo/stored.so"]
+    assert [one.name for one in result.changed] == ["demo/goes.so", "demo/dense.so", "demo/stored.so"]
+    assert sorted(size or 0 for size in taken) == [200_010, 700_010]
+
+
+def test_originals_in_scratch_are_no_larger_than_the_largest(
+    tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[scratch.ScratchFile] = []
+    most = 0
+    real_init, real_write = scratch.ScratchFile.__init__, file_copy.write_at
+
+    def keeping(self: scratch.ScratchFile, directory: Path) -> None:
+        real_init(self, directory)
+        made.append(self)
+
+    def counting(fd: int, data: bytes, offset: int) -> None:
+        nonlocal most
+        real_write(fd, data, offset)
+        total = 0
+        for file in made:
+            with suppress(OSError):  # closed meanwhile
+                total += os.fstat(file.fd).st_size
+        most = max(most, total)
+
+    monkeypatch.setattr(scratch.ScratchFile, "__init__", keeping)
+    monkeypatch.setattr("wheelslim.archive.inflated.write_at", counting)
+    sizes = (100_000, 100_000, 400_000, 100_000, 90_000, 300_000, 100_000)
+    files: dict[str, Member | bytes] = {
+        f"demo/{number}.so": MARK + random.Random(number).randbytes(size - 4)
+        for number, size in enumerate(sizes)
+    }
+    assert len(run(Wheel(files).write(tmp_path), target).changed) == len(sizes)
+    assert most == 400_000
 
 
 def test_unchanged_members_are_never_inflated(

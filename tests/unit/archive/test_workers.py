@@ -33,24 +33,48 @@ def test_slots_bound_what_is_unreleased_and_no_order_of_release_blocks(slots: in
             most = max(most, alive)
         time.sleep(dice.random() / 500)
         if item % 3 == 0:  # given back at once, as a member that stays unchanged
-            release()
+            release(item)
         return item * item
 
-    def release() -> None:
+    def release(item: int) -> None:
         nonlocal alive
         with lock:
             alive -= 1
-        prefetch.release()
+        prefetch.release(item)
 
     with ThreadPoolExecutor(3) as pool, ThreadPoolExecutor(1) as behind:
-        prefetch = Prefetch(range(60), prepare, pool, slots)
+        prefetch = Prefetch(dict.fromkeys(range(60), 0), prepare, pool, slots)
         prefetch.start()
         for item in range(60):
             assert prefetch.result(item) == item * item
             if item % 3:
-                behind.submit(release)
+                behind.submit(release, item)
     assert most <= slots
     assert alive == 0
+
+
+@pytest.mark.parametrize("weights", [(5, 5, 1, 4, 0, 0, 5, 2, 2), (1, 1, 9, 1), (0, 0), (3,)])
+def test_what_is_unreleased_weighs_no_more_than_the_heaviest(weights: tuple[int, ...]) -> None:
+    alive: dict[int, int] = {}
+    most: list[tuple[int, int]] = []
+    lock = threading.Lock()
+
+    def prepare(item: int) -> int:
+        with lock:
+            alive[item] = weights[item]
+            most.append((sum(alive.values()), len(alive)))
+        return item
+
+    with ThreadPoolExecutor(4) as pool:
+        prefetch = Prefetch(dict(enumerate(weights)), prepare, pool, 3)
+        prefetch.start()
+        for item in range(len(weights)):
+            assert prefetch.result(item) == item
+            with lock:
+                del alive[item]
+            prefetch.release(item)
+    assert max(weight for weight, _ in most) == max(weights)
+    assert max(count for _, count in most) <= 3
 
 
 def test_an_error_in_preparation_reaches_the_consumer() -> None:
@@ -58,7 +82,7 @@ def test_an_error_in_preparation_reaches_the_consumer() -> None:
         raise ValueError(str(item))
 
     with ThreadPoolExecutor(1) as pool:
-        prefetch = Prefetch([7], prepare, pool, 1)
+        prefetch = Prefetch({7: 1}, prepare, pool, 1)
         prefetch.start()
         with pytest.raises(ValueError, match="7"):
             prefetch.result(7)
