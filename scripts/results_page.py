@@ -77,7 +77,8 @@ def _headline(data: Mapping[str, Any]) -> list[str]:
         ),
         "",
         f"`{library['path']}`: {_mib(library['before'])} → {_mib(library['after'])} installed; "
-        f"the wheel: {_mib(head['file']['before'])} → {_mib(head['file']['after'])}. {head['date']}.",
+        f"the wheel: {_mib(head['file']['before'])} → {_mib(head['file']['after'])}. "
+        f"Measured {head['date']} on cores shared with other work (load average {head['load'][0]:.1f}).",
         "",
     ]
 

@@ -82,7 +82,8 @@ def by_readelf(pruned: Pruned) -> str:
         original = pruned.original_library(name)
         after = readelf.sound(tree / name, original)
         _check_sections(original, tree / name, after.sections)
-    return f"{len(pruned.changed)} libraries"
+    count = len(pruned.changed)
+    return f"{count} {'library' if count == 1 else 'libraries'}"
 
 
 def _check_sections(original: Path, pruned: Path, after: tuple[SectionHeader, ...]) -> None:
