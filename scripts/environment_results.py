@@ -22,13 +22,19 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = REPOSITORY / "docs" / "results.md"
+DATA = REPOSITORY / "docs" / "environments.json"
 BEGIN = "<!-- begin: made by scripts/environment_results.py -->"
 END = "<!-- end: made by scripts/environment_results.py -->"
 WANTED = ("torch==2.14.1", "numpy")
+HOUSE = ("torch", "torchvision")
+RUNS = ["sm_86", "sm_80,sm_86", "sm_90", "sm_86 --strip", "sm_86 --strip --embedded"]
 REPEATS = 3
 KILLS = 30
 COMPUTE = (
@@ -153,41 +159,56 @@ def plain_runs(template: Path, devices: str, *words: str) -> dict[str, Any]:
     return row
 
 
+def temporary(venv: Path, names: Iterable[str]) -> bool:
+    """Whether a run has begun to write."""
+    return any(next(folder.glob(".wheelslim-*"), None) for folder in {(venv / name).parent for name in names})
+
+
+def begun(command: list[str], venv: Path, names: Iterable[str]) -> subprocess.Popen[bytes]:
+    """Start a run and wait for its first temporary file, or its end: planning comes first."""
+    run = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")})
+    while run.poll() is None and not temporary(venv, names):
+        time.sleep(0.005)
+    return run
+
+
 def killed(template: Path, devices: str) -> dict[str, Any]:
-    """Kill runs over one tree again and again, look at every library each time, and let one finish."""
+    """Kill runs at random moments, look at every library each time, and let the last one finish."""
     whole = copied(template, "whole")
-    report = json.loads(measured(wheelslim("env", "--arch", devices, "--json", str(whole))).output)
-    new = {name: sha256(whole / name) for name in report["changed"]}
-    old = {name: sha256(template / name) for name in report["changed"]}
+    planned = json.loads(measured(wheelslim("env", "--arch", devices, "--json", "-n", str(whole))).output)
+    names = [library["path"] for library in planned["tree"]["libraries"] if library["containers"]]
+    run = begun(wheelslim("env", "--arch", devices, "-q", str(whole)), whole, names)
+    start = time.monotonic()
+    assert run.wait() == 0
+    duration = time.monotonic() - start
+    new = {name: sha256(whole / name) for name in names}
+    old = {name: sha256(template / name) for name in names}
     stamps = {path.relative_to(whole): sha256(path) for path in whole.rglob("wheelslim.json")}
-    shutil.rmtree(whole)
-    venv = copied(template, "killed")
     chance = random.Random(7)
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
-    finished_books = partial = 0
-    for _ in range(KILLS):
-        run = subprocess.Popen(wheelslim("env", "--arch", devices, "-q", str(venv)), env=environment)
-        # Planning everything comes first; temporary files say that it is over.
-        while run.poll() is None and not any(venv.rglob(".wheelslim-*.tmp")):
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0, 0.7))
+    row = {"kills": KILLS, "partial": 0, "with_notes": 0, "same": True, "left": 0, "record_faults": 0}
+    venv = copied(template, "killed")
+    for number in range(KILLS):
+        run = begun(wheelslim("env", "--arch", devices, "-q", str(venv)), venv, names)
+        time.sleep(chance.uniform(0, duration))
         run.kill()
         run.wait()
-        now = {name: sha256(venv / name) for name in new}
-        assert all(now[name] in (old[name], new[name]) for name in new), "a library is neither old nor new"
-        partial += 0 < sum(now[name] == new[name] for name in new) < len(new)
-        finished_books += bool(list(venv.rglob(".wheelslim-*.note")))
-    said(wheelslim("env", "--arch", devices, "-q", str(venv)), PYTHONPATH=str(REPOSITORY / "src"))
-    row = {
-        "kills": KILLS,
-        "partial": partial,
-        "with_notes": finished_books,
-        "same": {name: sha256(venv / name) for name in new} == new
-        and {path.relative_to(venv): sha256(path) for path in venv.rglob("wheelslim.json")} == stamps,
-        "left": len(list(venv.rglob(".wheelslim-*"))),
-        "record_faults": record_faults(venv),
-    }
-    shutil.rmtree(venv)
+        now = {name: sha256(venv / name) for name in names}
+        assert all(now[name] in (old[name], new[name]) for name in names), "neither old nor new"
+        row["partial"] += any(now[name] != new[name] for name in names) and now != old
+        row["with_notes"] += any(venv.rglob(".wheelslim-*.note"))
+        if number % 3 and number < KILLS - 1:
+            continue  # The next one is killed over what this one left.
+        said(wheelslim("env", "--arch", devices, "-q", str(venv)), PYTHONPATH=str(REPOSITORY / "src"))
+        row["same"] &= {name: sha256(venv / name) for name in names} == new
+        row["same"] &= {
+            path.relative_to(venv): sha256(path) for path in venv.rglob("wheelslim.json")
+        } == stamps
+        row["left"] += len(list(venv.rglob(".wheelslim-*")))
+        row["record_faults"] += record_faults(venv)
+        shutil.rmtree(venv)
+        if number < KILLS - 1:
+            venv = copied(template, "killed")
+    shutil.rmtree(whole)
     return row
 
 
@@ -215,6 +236,55 @@ def hard_links(root: Path, devices: str) -> dict[str, Any]:
     return row
 
 
+def wheelhouse(root: Path, devices: str) -> dict[str, Any]:
+    """A wheelhouse of PyTorch and torchvision, and what installers make of it without any other index."""
+    uv = str(Path(sys.executable).parent / "uv")
+    house = root / "wheelhouse"
+    build = wheelslim("wheelhouse", "--arch", devices, "--json", "-q", "-o", str(house), *HOUSE)
+    first, again = measured(build), measured(build)
+    slimmed = json.loads(first.output)["slimmed"]
+    report = json.loads(again.output)
+    index = ["--require-hashes", "-r", str(house / "requirements.slim.txt")]
+    index += ["--index-url", (house / "simple").as_uri()]
+    check = "import torch, torchvision; print(torch.__version__, torchvision.__version__)"
+    alone = {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_FIND_LINKS": "",
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_NO_CACHE_DIR": "1",
+    }
+    said([sys.executable, "-m", "venv", str(root / "pip-venv")])
+    python = str(root / "pip-venv/bin/python")
+    said([python, "-m", "pip", "install", "-q", *index], **alone)
+    said([python, "-m", "pip", "check"])
+    versions = {said([python, "-c", check])}
+    shutil.rmtree(root / "pip-venv")
+    alone = {
+        "UV_CACHE_DIR": str(root / "uv-cache"),
+        "UV_NO_CONFIG": "1",
+        "UV_FIND_LINKS": "",
+        "UV_OFFLINE": "1",
+    }
+    alone["UV_EXTRA_INDEX_URL"] = ""
+    said([uv, "venv", "-q", "--python", sys.executable, str(root / "uv-venv")], **alone)
+    said([uv, "pip", "install", "-q", "--python", str(root / "uv-venv"), *index], **alone)
+    said([uv, "pip", "check", "--python", str(root / "uv-venv")], **alone)
+    versions.add(said([str(root / "uv-venv/bin/python"), "-c", check]))
+    (seen,) = versions
+    shutil.rmtree(house)
+    return {
+        "wheels": len(report["wheels"]),
+        "slimmed": len(slimmed),
+        "before": round(sum(one["size"]["before"] for one in slimmed) / 2**20),
+        "after": round(sum(one["size"]["after"] for one in slimmed) / 2**20),
+        "seconds": first.seconds,
+        "memory": first.memory,
+        "again_seconds": again.seconds,
+        "again": len(report["slimmed"]),
+        "versions": seen,
+    }
+
+
 HEAD = """## Environments
 
 `pip install {wanted}` into a fresh environment, then `wheelslim env --arch …`. MiB by
@@ -229,20 +299,27 @@ Afterwards, in each of them: PyTorch is imported and solves a system of equation
 `pip check` says "{pip_check}", {faults} rows of RECORD are untrue, and
 `pip uninstall -y torch` leaves {left} files of PyTorch behind.
 
-- **Killed.** {kills[kills]} runs over one such environment (sm_86) were killed by SIGKILL at random moments,
-  {kills[partial]} of them with some libraries done and others not, {kills[with_notes]} between a library and
-  its books. Each time every library was whole, old or new. The run after them finished: {same}
-  as after one run in one go, {kills[record_faults]} untrue rows of RECORD, {kills[left]} files of ours left.
+- **Killed.** {kills[kills]} runs over such environments (sm_86) were killed by SIGKILL at random moments
+  of their work, {kills[partial]} of them with some libraries done and others not, {kills[with_notes]} with
+  books to finish. Each time every library was whole, old or new. The runs after them finished:
+  {same} as after one run in one go, {kills[record_faults]} untrue rows of RECORD,
+  {kills[left]} files of ours left.
 - **Shared.** In an environment of uv with hard links into its cache ({links[shared]} of
   {links[libraries]} libraries shared), {links[changed]} files changed, the cache {cache},
   `uv pip check` was content, and PyTorch {computed}.
+- **Wheelhouse.** `wheelslim wheelhouse --arch sm_86 {house_words}`: {house[wheels]} wheels,
+  {house[slimmed]} of them slimmed, these {house[before]:,} → {house[after]:,} MiB,
+  {house[seconds]:.0f} seconds with resolution and download, {house[memory]:.0f} MiB of memory.
+  A second run slims {house[again]}, in {house[again_seconds]:.0f} seconds. pip (`--require-hashes`) and uv
+  install it in environments that reach no other index; both import {house[versions]}.
 
 {machine}, {cores} cores, {system}, Python {python}; measured {date} by
 `scripts/environment_results.py`."""
 
 
-def page(rows: list[dict[str, Any]], kills: dict[str, Any], links: dict[str, Any]) -> str:
+def page(data: dict[str, Any]) -> str:
     """The section's text."""
+    rows, kills, links = data["rows"], data["kills"], data["links"]
     lines = [HEAD.format(wanted=" ".join(WANTED), repeats=REPEATS)]
     for row in rows:
         cells = (
@@ -264,6 +341,8 @@ def page(rows: list[dict[str, Any]], kills: dict[str, Any], links: dict[str, Any
         left=sum(row["left"] for row in rows),
         kills=kills,
         links=links,
+        house=data["wheelhouse"],
+        house_words=" ".join(HOUSE),
         same="the same libraries and stamps" if kills["same"] else "OTHER FILES",
         cache="kept every byte" if links["cache_same"] else "CHANGED",
         computed="computed" if links["computes"] else "FAILED",
@@ -282,26 +361,29 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--scratch", type=Path, required=True)
-    parser.add_argument("--runs", nargs="*", default=["sm_86", "sm_80,sm_86", "sm_90"])
+    parser.add_argument("--runs", nargs="*", default=RUNS)
+    parser.add_argument("--parts", nargs="*", default=["rows", "kills", "links", "wheelhouse"])
     arguments = parser.parse_args()
     root = arguments.scratch / "environments"
     root.mkdir(parents=True)
+    data = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     try:
-        template = install(root)
-        rows = []
-        for run in arguments.runs:
-            devices, *words = run.split()
-            rows.append(plain_runs(template, devices, *words))
-            print(json.dumps(rows[-1]))
-        kills = killed(template, "sm_86")
-        print(json.dumps(kills))
-        shutil.rmtree(template)
-        links = hard_links(root, "sm_86")
-        print(json.dumps(links))
+        if {"rows", "kills"} & set(arguments.parts):
+            template = install(root)
+        if "rows" in arguments.parts:
+            runs = [run.partition(" ") for run in arguments.runs]
+            data["rows"] = [plain_runs(template, devices, *words.split()) for devices, _, words in runs]
+        if "kills" in arguments.parts:
+            data["kills"] = killed(template, "sm_86")
+        if "links" in arguments.parts:
+            data["links"] = hard_links(root, "sm_86")
+        if "wheelhouse" in arguments.parts:
+            data["wheelhouse"] = wheelhouse(root, "sm_86")
     finally:
         shutil.rmtree(root, ignore_errors=True)
+        DATA.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
-    section = f"{BEGIN}\n\n{page(rows, kills, links)}\n\n{END}\n"
+    section = f"{BEGIN}\n\n{page(data)}\n\n{END}\n"
     if BEGIN in text:
         text = re.sub(
             re.escape(BEGIN) + ".*?" + re.escape(END) + "\n", lambda _: section, text, flags=re.DOTALL
