@@ -246,5 +246,5 @@ def _pool(word: str, size: int) -> tuple[bytes, ...]:
 @lru_cache(maxsize=1)
 def _host_chunk() -> bytes:
     source = random.Random(0)
-    words = [source.randbytes(6) for _ in range(1 << 12)]
-    return b"".join(source.choices(words, k=_HOST_CHUNK // 6 + 1))[:_HOST_CHUNK]
+    words = [source.randbytes(10) for _ in range(1 << 11)]
+    return b"".join(source.choices(words, k=_HOST_CHUNK // 10 + 1))[:_HOST_CHUNK]
