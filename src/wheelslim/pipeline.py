@@ -6,17 +6,16 @@ the promises on what was written (``verify``), and only then give the output its
 
 from __future__ import annotations
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.opener import open_artifact
-from wheelslim.archive.output import atomic_output
-from wheelslim.archive.storage import storage_errors
+from wheelslim.archive.output import atomic_output, flush
 from wheelslim.container_rewrite import ContainerRewriter
 from wheelslim.edition import PruneOptions, edition_of
 from wheelslim.errors import UsageError, WheelslimError
+from wheelslim.file_digest import FileDigest
 from wheelslim.groups.plan import plan_drops
 from wheelslim.loose.plan import plan_loose
 from wheelslim.plan import Planner
@@ -24,7 +23,6 @@ from wheelslim.proof.library import NOTHING_PROVED
 from wheelslim.report.model import PruneReport
 from wheelslim.rewriter import RewriteResult
 from wheelslim.slim_rewriter import SlimRewriter
-from wheelslim.source import BLOCK
 from wheelslim.spool import SpoolFile
 
 if TYPE_CHECKING:
@@ -48,26 +46,29 @@ def prune(path: Path, options: PruneOptions, progress: Callable[[int], None] | N
             as it was.
     """
     try:
-        with open_artifact(path, options.scratch_dir) as artifact:
-            return _prune_open(artifact, options, progress)
+        with FileDigest(path) as digest:
+            if not options.dry_run:
+                digest.start()  # Early: one core is idle while the other reads headers.
+            with open_artifact(path, options.scratch_dir) as artifact:
+                return _prune_open(artifact, options, digest, progress)
     except WheelslimError as error:
         raise error.at(artifact=str(path)) from error.__cause__
 
 
 def _prune_open(
-    artifact: Artifact, options: PruneOptions, progress: Callable[[int], None] | None
+    artifact: Artifact, options: PruneOptions, digest: FileDigest, progress: Callable[[int], None] | None
 ) -> PruneReport:
     beside = options.output_dir if options.output_dir.is_dir() else None
     with SpoolFile(options.scratch_dir or beside) as spool:
-        return _prune_with(
-            artifact, options, ContainerRewriter(options.request, spool, options.recompress), progress
-        )
+        storage = ContainerRewriter(options.request, spool, options.recompress)
+        return _prune_with(artifact, options, storage, digest, progress)
 
 
 def _prune_with(
     artifact: Artifact,
     options: PruneOptions,
     storage: ContainerRewriter,
+    digest: FileDigest,
     progress: Callable[[int], None] | None,
 ) -> PruneReport:
     edition = edition_of(artifact, options)
@@ -81,6 +82,7 @@ def _prune_with(
         loose=loose,
         kernels=options.kernels,
         storage=storage,
+        source_sha256=digest.hexdigest,
     )
     rewriter.notices.extend((*drops.notices, *loose.notices))
     if options.dry_run:
@@ -91,14 +93,15 @@ def _prune_with(
     if final.resolve() == artifact.path.resolve():
         raise UsageError("the output would replace the input", hint="Give another --output-dir")
     try:
-        with atomic_output(final, options.force) as temporary, ThreadPoolExecutor(1) as hashing:
-            rewriter.source_sha256 = hashing.submit(_sha256, artifact.path).result
+        with atomic_output(final, options.force) as temporary, ThreadPoolExecutor(1, "flush") as beside:
             result = edition.write(temporary, rewriter, progress)
             rewriter.check_supported()
             if not result.changed and not result.dropped and not options.force:
                 raise _NothingToPruneError
+            flushed = beside.submit(flush, temporary)
             if options.verify:
                 edition.check(temporary, result)
+            flushed.result()
     except _NothingToPruneError:
         rewriter.notices.append("nothing to prune: no output was written (--force writes one)")
         return _report(artifact, options, rewriter, result, None)
@@ -146,11 +149,3 @@ def _report(
         exact=request.exact,
         proof=sum(rewriter.proofs.values(), NOTHING_PROVED) if rewriter.proofs else None,
     )
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with storage_errors(path), path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelslim.archive.artifact import MemberType
-from wheelslim.archive.inflate import heads
 from wheelslim.archive.inflated import Inflated, inflate_member, part_of_member
 from wheelslim.archive.prefetch import Prefetch
 from wheelslim.archive.storage import storage_errors
-from wheelslim.archive.wheel import member_type
 from wheelslim.archive.zip_format import Method
 from wheelslim.errors import WheelslimError
-from wheelslim.rewriter import HEAD_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,18 +77,14 @@ class Candidates:
     def _find(self, members: list[ZipEntry]) -> dict[str, bytes]:
         """Return the first bytes of the members that the rewriter wants to see, by name."""
         own = f"{self._artifact.dist_info}/"
-        files = [
-            entry
+        first_bytes = self._artifact.heads
+        return {
+            entry.name: first_bytes[entry.name]
             for entry in members
             if entry.size >= _SMALLEST
-            and member_type(entry) is MemberType.FILE
+            and entry.name in first_bytes
             and not entry.name.startswith(own)
-        ]
-        first_bytes = heads(self._artifact.archive, files, HEAD_SIZE)
-        return {
-            entry.name: head
-            for entry, head in zip(files, first_bytes, strict=True)
-            if self._rewriter.wants(entry.name, entry.size, head)
+            and self._rewriter.wants(entry.name, entry.size, first_bytes[entry.name])
         }
 
     def _prepare(self, name: str) -> Candidate | None:

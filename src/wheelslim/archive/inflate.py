@@ -198,15 +198,27 @@ def head_of(data: bytes, entry: ZipEntry, size: int) -> bytes | None:
 
 
 def heads(archive: ZipArchive, entries: list[ZipEntry], size: int) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of each of ``entries``, best in the order of the file."""
+    """Yield the first ``size`` bytes of each of ``entries``, best in the order of the file.
+
+    b"" stands for those that do not inflate.
+    """
     window = Window(archive.source)
     for entry in entries:
         head = head_of(window.read(entry.data_offset, min(_HEAD_INPUT, entry.compressed_size)), entry, size)
         if head is None:
-            head = b""
-            data = archive.compressed(entry).blocks(block=_READ)
-            for block in inflate(data, entry.size, Place(member=entry.name)):
-                head += block
-                if len(head) >= size:
-                    break
+            head = _inflated_head(archive, entry, size)
         yield head[:size]
+
+
+def _inflated_head(archive: ZipArchive, entry: ZipEntry, size: int) -> bytes:
+    head = b""
+    try:
+        for block in inflate(
+            archive.compressed(entry).blocks(block=_READ), entry.size, Place(member=entry.name)
+        ):
+            head += block
+            if len(head) >= size:
+                break
+    except ArchiveError:
+        return b""
+    return head

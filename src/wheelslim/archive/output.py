@@ -37,8 +37,7 @@ def atomic_output(final: Path, force: bool) -> Iterator[Path]:
         lock = -1
     try:
         yield temporary
-        with storage_errors(final):
-            _flush(temporary)
+        flush(temporary)
         refuse_existing(final, force)
         with storage_errors(final):
             temporary.replace(final)
@@ -62,12 +61,18 @@ def refuse_existing(final: Path, force: bool) -> None:
         )
 
 
-def _flush(path: Path) -> None:
-    fd = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def flush(path: Path) -> None:
+    """Wait until a file is on disk.
+
+    Raises:
+        StorageError: the operating system refuses.
+    """
+    with storage_errors(path):
+        fd = os.open(path, os.O_RDWR)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def _flush_directory(directory: Path) -> None:

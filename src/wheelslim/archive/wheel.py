@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -168,14 +169,21 @@ class WheelArtifact:
             )
         return b"".join(member_blocks(self.archive, entry))
 
+    @cached_property
+    def heads(self) -> dict[str, bytes]:
+        """The first ``HEAD_SIZE`` bytes of every file, by name; b"" where they do not inflate."""
+        files = [entry for entry in self.archive.entries if member_type(entry) is MemberType.FILE]
+        files.sort(key=lambda entry: entry.header_offset)
+        names = (entry.name for entry in files)
+        with storage_errors(self.path):
+            return dict(zip(names, heads(self.archive, files, HEAD_SIZE), strict=True))
+
     def walk(self, wants: Callable[[Member, bytes], bool]) -> Iterator[tuple[Member, Source | None]]:
         """Yield every member in stored order; see ``Artifact.walk``."""
-        files = [entry for entry in self.archive.entries if member_type(entry) is MemberType.FILE]
-        first_bytes = heads(self.archive, files, HEAD_SIZE)
         with storage_errors(self.path), Scratch(self._scratch_dir) as scratch:
             for entry in self.archive.entries:
                 member = member_of(entry)
-                if member.type is not MemberType.FILE or not wants(member, next(first_bytes)):
+                if member.type is not MemberType.FILE or not wants(member, self.heads[member.name]):
                     yield member, None
                     continue
                 inflated = inflate_member(self.archive, entry, scratch)
