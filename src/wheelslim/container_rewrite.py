@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelslim.errors import FatbinFormatError
 from wheelslim.fatbin.concatenated import apart, split
-from wheelslim.fatbin.layout import CONTAINER_HEADER, CONTAINER_MAGIC, CONTAINER_VERSION, EntryKind
+from wheelslim.fatbin.layout import (
+    CONTAINER_HEADER,
+    CONTAINER_MAGIC,
+    CONTAINER_VERSION,
+    EntryFlag,
+    EntryKind,
+)
 from wheelslim.fatbin.recompress import recompressed
 from wheelslim.pieces import Copy, Data, total_size
 from wheelslim.plan import plan_entries
@@ -40,7 +47,7 @@ class ContainerRewriter:
         Ranges that are copied count from the start of ``source``, as the container's offsets do.
 
         Raises:
-            FatbinFormatError: a payload does not decompress.
+            FatbinFormatError: a payload does not decompress that is to be recompressed.
             StorageError: no room for the new payloads.
         """
         if any(entry.kind == EntryKind.INDEX for entry in container.entries):
@@ -64,7 +71,12 @@ class ContainerRewriter:
         if entry.kind == EntryKind.CONCATENATED:
             if len(wanted) == len(entry.subs) or not wanted:
                 return None
-            pieces = self._spooled(split(source, entry, wanted))
+            if any(entry.subs[number].flags & EntryFlag.OBFUSCATED for number in wanted):
+                return None
+            try:
+                pieces = self._spooled(split(source, entry, wanted))
+            except FatbinFormatError:
+                return None  # Nobody asked for it to be stored anew.
             return pieces if total_size(pieces) < entry.size else None
         if not self.recompress:
             return None

@@ -6,14 +6,18 @@ becomes zeros that can still be read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.account import EmbeddedAccount, shares
+from wheelslim.elf.entanglement import AddressRanges, misplacement, named_by_tags
 from wheelslim.elf.filemap import Overlay
 from wheelslim.elf.freerun import AfterCut, FreeRun
-from wheelslim.elf.layout import SectionFlag, SectionType
-from wheelslim.errors import FatbinFormatError
+from wheelslim.elf.layout import ObjectType, SectionFlag, SectionType
+from wheelslim.elf.overlap import sharing_bytes
+from wheelslim.elf.reader import read_dynamic
+from wheelslim.elf.references import written_addresses
+from wheelslim.errors import ElfFormatError, FatbinFormatError
 from wheelslim.fatbin.evidence import is_plausible
 from wheelslim.fatbin.layout import CONTAINER_MAGIC_BYTES, DEVICE_SECTIONS, SECTION_ALIGNMENT
 from wheelslim.fatbin.reader import HeaderWindow, read_container
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 _PADDING_MAX = 256
 """Between containers, zeros up to this length are padding (measured: up to 31 in libcufft)."""
+
+WASTED_READS = 1 << 20
+"""Headers read in vain before the search gives up: bytes can be made so that every parse fails late."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +59,46 @@ class EmbeddedRegion:
 def find_embedded(source: Source, elf: ElfFile) -> tuple[EmbeddedRegion, ...]:
     """Find the containers outside the device sections: the magic, aligned, and a full parse.
 
-    A container inside another's payload is part of that one. Code is not searched.
+    A container inside another's payload is part of that one. Code and object files are not searched.
 
     Raises:
         ArtifactError: the file became shorter while it was read.
     """
+    if elf.header.e_type not in (ObjectType.DYN, ObjectType.EXEC):
+        return ()
     regions = []
+    budget = WASTED_READS
+    sharing = sharing_bytes(elf)
     for index, section in enumerate(elf.sections):
-        if not _may_hold(section):
+        if not _may_hold(section) or misplacement(elf, index, sharing) is not None:
             continue
-        data = source.part(section.sh_offset, section.sh_size)
-        containers = tuple(_containers(data, section.sh_addr))
+        search = _Search(source.part(section.sh_offset, section.sh_size), section.sh_addr, budget)
+        containers = tuple(search.containers())
+        budget = search.budget
         if containers:
             regions.append(EmbeddedRegion(index, section, containers))
-    return tuple(regions)
+    return _unused(source, elf, regions) if regions else ()
+
+
+def _unused(source: Source, elf: ElfFile, regions: list[EmbeddedRegion]) -> tuple[EmbeddedRegion, ...]:
+    """Leave out what only looks like a container: the loader writes into it, or finds a table there."""
+    ranges = tuple(sorted((r.section.sh_addr, r.section.sh_addr + r.section.sh_size) for r in regions))
+    try:
+        written = AddressRanges((at, at + 8) for at in written_addresses(source, elf, ranges))
+    except ElfFormatError:
+        return ()
+    named = named_by_tags(read_dynamic(source, elf))
+    kept = []
+    for region in regions:
+        containers = []
+        for container in region.containers:
+            start = region.address(container)
+            end = start + container.size
+            if not written.overlap(start, end) and not named.overlap(start, end):
+                containers.append(container)
+        if containers:
+            kept.append(replace(region, containers=tuple(containers)))
+    return tuple(kept)
 
 
 def _may_hold(section: Section) -> bool:
@@ -77,33 +110,49 @@ def _may_hold(section: Section) -> bool:
     )
 
 
-def _containers(source: Source, address: int) -> Iterator[Container]:
-    window = HeaderWindow(source)
-    position = 0
-    start, block = 0, b""
-    while position < source.size:
-        if position >= start + len(block) - len(CONTAINER_MAGIC_BYTES):
-            start, block = position, source.read(position, min(_BLOCK, source.size - position))
-        found = block.find(CONTAINER_MAGIC_BYTES, position - start)
-        if found < 0:
-            after = start + len(block)
-            position = after if after == source.size else after - len(CONTAINER_MAGIC_BYTES) + 1
-            continue
-        position = start + found
-        container = None if (address + position) % SECTION_ALIGNMENT else _parsed(source, position, window)
-        if container is None:
-            position += 1
-        else:
-            yield container
-            position = container.end
+class _Search:
+    """Containers in a section; ``budget`` is how many reads may still be wasted on what is none."""
 
+    def __init__(self, data: Source, address: int, budget: int) -> None:
+        """Search ``data``, whose first byte has the virtual address ``address``."""
+        self._data = data
+        self._address = address
+        self._window = HeaderWindow(data)
+        self.budget = budget
 
-def _parsed(source: Source, offset: int, window: HeaderWindow) -> Container | None:
-    try:
-        container = read_container(source, offset, window)
-    except FatbinFormatError:
+    def containers(self) -> Iterator[Container]:
+        """Yield them by offset."""
+        size = self._data.size
+        position = 0
+        start, block = 0, b""
+        while position < size:
+            if position >= start + len(block) - len(CONTAINER_MAGIC_BYTES):
+                start, block = position, self._data.read(position, min(_BLOCK, size - position))
+            found = block.find(CONTAINER_MAGIC_BYTES, position - start)
+            if found < 0:
+                after = start + len(block)
+                position = after if after == size else after - len(CONTAINER_MAGIC_BYTES) + 1
+                continue
+            position = start + found
+            container = self._parsed(position)
+            if container is None:
+                position += 1
+            else:
+                yield container
+                position = container.end
+
+    def _parsed(self, offset: int) -> Container | None:
+        if (self._address + offset) % SECTION_ALIGNMENT or self.budget <= 0:
+            return None
+        before = self._window.reads
+        try:
+            container = read_container(self._data, offset, self._window)
+        except FatbinFormatError:
+            container = None
+        if container is not None and is_plausible(container, self._window):
+            return container
+        self.budget -= self._window.reads - before
         return None
-    return container if is_plausible(container, window) else None
 
 
 @dataclass(frozen=True)

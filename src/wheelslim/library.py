@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelslim.elf.entanglement import entanglement
+from wheelslim.elf.entanglement import AddressRanges, misplacement, named_by_tags
 from wheelslim.elf.layout import ObjectType, SectionType
 from wheelslim.elf.overlap import sharing_bytes
 from wheelslim.elf.reader import read_dynamic, read_elf
@@ -100,13 +100,17 @@ def _device_sections(
     """Read the sections that are nothing but containers, and that nothing else has a part in."""
     device: list[DeviceSection] = []
     sharing = sharing_bytes(elf)
-    named = [i for i, s in enumerate(elf.sections) if s.name in DEVICE_SECTIONS and s.file_size]
-    for index in named[:MAX_DEVICE_SECTIONS]:
+    named = named_by_tags(dynamic if elf.header.e_type != ObjectType.REL else ())
+    indexes = [i for i, s in enumerate(elf.sections) if s.name in DEVICE_SECTIONS and s.file_size]
+    for index in indexes[:MAX_DEVICE_SECTIONS]:
         section = elf.sections[index]
         if section.sh_type != SectionType.PROGBITS:
             notes.append(f"{section.name} has section type {section.sh_type:#x}: left as it is")
             continue
-        if (reason := entanglement(elf, index, dynamic, sharing)) is not None:
+        reason = misplacement(elf, index, sharing)
+        if reason is None and named.overlap(section.sh_addr, section.sh_addr + section.sh_size):
+            reason = "the dynamic table names bytes of it"
+        if reason is not None:
             notes.append(f"{section.name} is left as it is: {reason}")
             continue
         try:
@@ -116,8 +120,8 @@ def _device_sections(
             continue
         if tiling.containers:
             device.append(DeviceSection(index, section, tiling))
-    if len(named) > MAX_DEVICE_SECTIONS:
-        notes.append(f"{len(named)} sections of device code: only the first {MAX_DEVICE_SECTIONS} are read")
+    if len(indexes) > MAX_DEVICE_SECTIONS:
+        notes.append(f"{len(indexes)} sections of device code: only the first {MAX_DEVICE_SECTIONS} are read")
     return device
 
 
@@ -125,11 +129,10 @@ def _unwritten(
     source: Source, elf: ElfFile, device: list[DeviceSection], notes: list[str]
 ) -> list[DeviceSection]:
     """Leave out sections that the loader writes to: there is more in them than containers."""
-    written = written_addresses(source, elf, _ranges(device))
+    written = AddressRanges((at, at + 8) for at in written_addresses(source, elf, _ranges(device)))
     kept = []
     for part in device:
-        start, end = part.section.sh_addr, part.section.sh_addr + part.section.sh_size
-        if bisect_left(written, start - 7) < bisect_left(written, end):
+        if written.overlap(part.section.sh_addr, part.section.sh_addr + part.section.sh_size):
             notes.append(f"{part.section.name} is left as it is: relocations write into it")
         else:
             kept.append(part)

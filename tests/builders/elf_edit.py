@@ -76,7 +76,7 @@ class ElfEdit:
         self.put(places[one], second)
         self.put(places[other], first)
 
-    def section(self, name: str, **fields: int) -> None:
+    def section(self, name: str, /, **fields: int) -> None:
         """Set fields of the first section of that name: ``type=``, ``offset=``, …, without ``sh_``."""
         start = self._section_header(name)
         for field, value in fields.items():

@@ -10,11 +10,12 @@ import pytest
 
 from builders import elf, fatbin
 from builders.elf_edit import PT_LOAD, ElfEdit
-from builders.library import CudaLibrary
+from builders.library import CudaLibrary, Embedded
 from integration.pruning import prune
 from judges.loader import LoadError
+from wheelslim.elf.reader import read_elf
 from wheelslim.library import read_library
-from wheelslim.slim import Method
+from wheelslim.slim import LibraryOptions, Method
 from wheelslim.source import Source
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Lie:
     library: CudaLibrary = PLAIN
 
 
-def section(name: str, **fields: int) -> Callable[[ElfEdit], None]:
+def section(name: str, /, **fields: int) -> Callable[[ElfEdit], None]:
     return lambda edit: edit.section(name, **fields)
 
 
@@ -145,12 +146,14 @@ def wrapper_of_an_inner_container(file: ElfEdit) -> None:
     file.relocation(file.relocation_to(outer), addend=outer + 16 + 64)
 
 
+def named_alike(file: ElfEdit) -> None:
+    file.section(".comment", name=file.section_field(".strtab", "name"))
+
+
 def hidden(name: str) -> Callable[[ElfEdit], None]:
     return section(name, type=0)
 
 
-OWN = "left as it is"
-PLACE = "the file keeps its size"
 LIES = [
     # Something else uses the bytes of the section: it stays as it is.
     Lie("type", section(FATBIN, type=7), Method.NONE, "section type 0x7"),
@@ -160,10 +163,10 @@ LIES = [
     Lie("shares with rela", shared_with(".rela.dyn"), Method.NONE, "shares bytes with another section"),
     Lie("over the ELF header", section(FATBIN, offset=0), Method.NONE, "shares bytes"),
     Lie("over rela", fatbins_from(".rela.dyn"), Method.NONE, "shares bytes"),
-    Lie("hash inside", into_fatbin(GNU_HASH), Method.NONE, "the dynamic tag 0x6ffffef5 leads into it"),
-    Lie("rela inside", into_fatbin(RELA, RELASZ, 240), Method.NONE, "the dynamic tag 0x7 leads into it"),
-    Lie("rela reaches in", table_up_to_the_fatbins, Method.NONE, "the dynamic tag 0x7 leads into it"),
-    Lie("constructors inside", into_fatbin(INIT_ARRAY), Method.NONE, "the dynamic tag 0x19 leads into it"),
+    Lie("hash inside", into_fatbin(GNU_HASH), Method.NONE, "the dynamic table names bytes of it"),
+    Lie("rela inside", into_fatbin(RELA, RELASZ, 240), Method.NONE, "the dynamic table names bytes of it"),
+    Lie("rela reaches in", table_up_to_the_fatbins, Method.NONE, "the dynamic table names bytes of it"),
+    Lie("constructors inside", into_fatbin(INIT_ARRAY), Method.NONE, "the dynamic table names bytes of it"),
     Lie("note inside", note_in_the_fatbins, Method.NONE, "program header of type 0x4"),
     Lie("mapped by another", second_mapping, Method.NONE, "one PT_LOAD"),
     Lie("half mapped", segment(PT_LOAD, 2, filesz=0x1000, memsz=0x1000), Method.NONE, "one PT_LOAD"),
@@ -236,3 +239,55 @@ def test_bytes_that_no_section_describes_are_not_free(name: str, loader: Loader,
     after = loaded(loader, pruned.path)
     assert after is not None
     assert after.values == {"answer": "42"}
+
+
+def embedded_library() -> CudaLibrary:
+    inside = Embedded(".ldata", tuple(big(seed) for seed in range(3)), pointers=True)
+    return CudaLibrary(PLAIN.containers[:1], embedded=(inside,), exports=40)
+
+
+def in_ldata(tag: int) -> Callable[[ElfEdit], None]:
+    """A dynamic tag leads into the first embedded container."""
+    return lambda edit: edit.dynamic(tag, edit.section_field(".ldata", "addr") + 128)
+
+
+def relocation_in_ldata(edit: ElfEdit) -> None:
+    edit.relocation(0, offset=edit.section_field(".ldata", "addr") + 128)
+
+
+@pytest.mark.parametrize(
+    ("edit", "searched"),
+    [
+        (in_ldata(GNU_HASH), 2),
+        (relocation_in_ldata, 2),
+        (section(".ldata", addr=0x9000_0000), 0),
+        (section(".ldata", offset=0x1000), 0),
+        (segment(elf.PT_NOTE, offset=0x2100, vaddr=0x2100), 3),
+    ],
+    ids=["a table in one", "a relocated word in one", "another address", "over others", "elsewhere"],
+)
+def test_embedded_containers_that_something_else_uses_stay(
+    edit: Callable[[ElfEdit], None], searched: int, tmp_path: Path
+) -> None:
+    odd = ElfEdit(embedded_library().build().data)
+    edit(odd)
+    path = tmp_path / "odd.so"
+    path.write_bytes(odd.built())
+    pruned = prune(path, tmp_path / "pruned.so", "sm_86", LibraryOptions(embedded=True))
+    assert pruned.account.embedded is not None
+    assert pruned.account.embedded.containers == searched
+
+
+def test_flags_of_the_system_survive_on_a_hole(tmp_path: Path) -> None:
+    """A readable hole is not executable; the other flags of its segment stay, PF_MASKOS, too."""
+    inside = Embedded(".rodata", tuple(big(seed) for seed in range(3)), pointers=True)
+    edit = ElfEdit(CudaLibrary((), embedded=(inside,), one_segment=True, exports=40).build().data)
+    edit.segment(PT_LOAD, 0, flags=elf.PF_R | elf.PF_X | 0x0010_0000)
+    path = tmp_path / "flags.so"
+    path.write_bytes(edit.built())
+    pruned = prune(path, tmp_path / "pruned.so", "sm_86", LibraryOptions(embedded=True))
+    with pruned.path.open("rb") as file:
+        loads = read_elf(Source.of_file(file.fileno())).loads
+    holes = [load for load in loads if not load.p_filesz]
+    assert holes
+    assert {load.p_flags for load in holes} == {elf.PF_R | 0x0010_0000}

@@ -71,6 +71,16 @@ def test_a_concatenated_entry_that_is_needed_whole_stays_whole() -> None:
     assert rewritten([whole], "sm_80 sm_90", recompress=True) is None
 
 
+@pytest.mark.parametrize("at", [-40, 64 + 8 + 64 + 42], ids=["broken stream", "obfuscated part"])
+def test_a_concatenated_entry_that_cannot_be_taken_apart_stays_whole(at: int) -> None:
+    packed = bytearray(make.concatenated(["sm_80", "sm_86"], size=3000).pack())
+    packed[at] ^= 1
+    request = Request(parse_targets("sm_86"))
+    with source_of(make.container([bytes(packed)])) as source, SpoolFile() as spool:
+        container = read_container(source, 0)
+        assert ContainerRewriter(request, spool).rewrite(source, container, (0,)) is None
+
+
 def test_ordinary_entries_beside_a_concatenated_one_are_copied() -> None:
     whole = make.concatenated(["sm_75", "sm_80"], size=3000)
     found = rewritten([plain("sm_90"), whole, "compute_120"], "sm_75 sm_90", recompress=False)

@@ -14,6 +14,7 @@ from builders.sources import source_of
 from wheelslim import embedded
 from wheelslim.elf.reader import read_elf
 from wheelslim.embedded import find_embedded
+from wheelslim.fatbin.reader import HeaderWindow
 
 X86_64 = 62
 ONE = fatbin.container(["sm_80", "compute_80"])
@@ -130,3 +131,27 @@ def test_the_borders_of_blocks_hide_nothing(parts: list[bytes], block: int) -> N
         assert found(data) == expected
     finally:
         embedded._BLOCK = whole
+
+
+def test_the_search_gives_up_where_bytes_are_made_to_fail_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each payload is a container's header, whose entries reach to the end, where one does not fit."""
+    count = 1000
+    header = fatbin.CONTAINER_HEADER
+    body = b"".join(
+        fatbin.Entry(header.pack(fatbin.CONTAINER_MAGIC, 1, 16, 80 * left + 8)).pack()
+        for left in reversed(range(count))
+    )
+    reads: list[int] = []
+    read = HeaderWindow.read
+
+    def counted(self: HeaderWindow, offset: int, size: int) -> bytes:
+        reads.append(offset)
+        return read(self, offset, size)
+
+    monkeypatch.setattr(HeaderWindow, "read", counted)
+    assert found(body + bytes(64)) == []
+    assert len(reads) > count * count / 2
+    reads.clear()
+    monkeypatch.setattr(embedded, "WASTED_READS", 10_000)
+    assert found(body + bytes(64)) == []
+    assert len(reads) < 10_000 + 2 * count

@@ -1,16 +1,18 @@
-"""Why the bytes of a section are not its own: something else in the file uses them, too. Pure.
+"""Why bytes are not a section's own: something else in the file uses them, too. Pure.
 
-Such a section stays as it is, whatever its name promises.
+Such bytes stay as they are, whatever the section's name promises.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from wheelslim.elf.layout import POINTERS, TABLES, ObjectType, SegmentType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from wheelslim.elf.model import ElfFile, Section, Segment
 
@@ -18,12 +20,10 @@ _HARMLESS = frozenset({SegmentType.LOAD, SegmentType.GNU_RELRO, SegmentType.GNU_
 """Segments that say nothing of what the bytes mean."""
 
 
-def entanglement(
-    elf: ElfFile, index: int, dynamic: Sequence[tuple[int, int, int]], sharing: Collection[int]
-) -> str | None:
-    """Say what else uses the bytes of the section with this index; None where nothing does.
+def misplacement(elf: ElfFile, index: int, sharing: Collection[int]) -> str | None:
+    """Say why the section with this index does not have its bytes for itself; None where it does.
 
-    ``dynamic`` is ``read_dynamic``'s table, ``sharing`` what ``sharing_bytes`` returned.
+    ``sharing`` is what ``sharing_bytes`` returned.
     """
     section = elf.sections[index]
     if index in sharing:
@@ -34,23 +34,37 @@ def entanglement(
         return "it is not loaded"
     if not elf.loads_ascend:
         return "the PT_LOADs overlap or are out of order"
-    return next(_foreign_uses(elf, section, dynamic), None)
-
-
-def _foreign_uses(elf: ElfFile, section: Section, dynamic: Sequence[tuple[int, int, int]]) -> Iterator[str]:
-    start, end = section.sh_addr, section.sh_addr + section.sh_size
     touching = [segment for segment in elf.segments if _touches(segment, section)]
     homes = [segment for segment in touching if segment.is_load]
     if len(homes) != 1 or not _holds(homes[0], section):
-        yield "its bytes do not lie in one PT_LOAD, at its address"
-    for segment in touching:
-        if segment.p_type not in _HARMLESS:
-            yield f"a program header of type {segment.p_type:#x} names bytes of it"
+        return "its bytes do not lie in one PT_LOAD, at its address"
+    kinds = {segment.p_type for segment in touching} - _HARMLESS
+    return f"a program header of type {min(kinds):#x} names bytes of it" if kinds else None
+
+
+class AddressRanges:
+    """Half-open address ranges, to be asked whether one of them overlaps another range."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Take them in any order; they may overlap one another."""
+        ordered = sorted(ranges)
+        self._starts = [start for start, _ in ordered]
+        self._reach = list(accumulate((end for _, end in ordered), max))
+
+    def overlap(self, start: int, end: int) -> bool:
+        """Whether one of them shares an address with ``[start, end)``."""
+        index = bisect_left(self._starts, end)
+        return index > 0 and self._reach[index - 1] > start
+
+
+def named_by_tags(dynamic: Sequence[tuple[int, int, int]]) -> AddressRanges:
+    """Return what the dynamic table (``read_dynamic``'s) names: tables whole, of others the first byte."""
     values = {tag: value for _, tag, value in dynamic}
-    for tag, value in values.items():
-        size = values.get(TABLES.get(tag, -1), 1)
-        if tag in POINTERS and value and value < end and value + size > start:
-            yield f"the dynamic tag {tag:#x} leads into it"
+    return AddressRanges(
+        (value, value + max(1, values.get(TABLES.get(tag, -1), 1)))
+        for _, tag, value in dynamic
+        if tag in POINTERS and value
+    )
 
 
 def _touches(segment: Segment, section: Section) -> bool:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from wheelslim.elf.move import Move
     from wheelslim.elf.strip import Strip
 
+_WRAP = 1 << 64
+"""Physical addresses are whatever was written there; nothing reads them."""
+
+_EXECUTABLE = int(SegmentFlag.X)
 
 INACTIVE = Section("", 0, SectionType.NULL, 0, 0, 0, 0, 0, 0, 0, 0)
 """A header without a section: the gABI's SHT_NULL."""
@@ -67,7 +71,9 @@ def new_segments(elf: ElfFile, change: FileChange) -> tuple[Segment, ...]:
             shift = move.address_shift
             result.append(
                 segment._replace(
-                    p_offset=offset, p_vaddr=segment.p_vaddr + shift, p_paddr=segment.p_paddr + shift
+                    p_offset=offset,
+                    p_vaddr=segment.p_vaddr + shift,
+                    p_paddr=(segment.p_paddr + shift) % _WRAP,
                 )
             )
         elif segment.p_filesz or segment.p_memsz:
@@ -94,7 +100,7 @@ def _split(segment: Segment, change: FileChange) -> list[Segment]:
                 p_flags=flags,
                 p_offset=change.filemap.new_offset(start),
                 p_vaddr=start + shift,
-                p_paddr=segment.p_paddr + start - segment.p_offset,
+                p_paddr=(segment.p_paddr + start - segment.p_offset) % _WRAP,
                 p_filesz=filesz,
                 p_memsz=memory_end - (start + shift),
             )
@@ -110,7 +116,7 @@ def _split(segment: Segment, change: FileChange) -> list[Segment]:
             part(position, gap.start, (gap.end if joins else gap.start) + shift, segment.p_flags)
         if hole.is_readable and not joins:
             # Nobody runs zeros.
-            part(gap.start, gap.start, gap.end + shift, segment.p_flags & ~SegmentFlag.X)
+            part(gap.start, gap.start, gap.end + shift, segment.p_flags & ~_EXECUTABLE)
         position = gap.end
         if not hole.is_readable and hole.run.end == segment.file_end and segment.p_filesz == segment.p_memsz:
             return parts  # No section lies behind it, and strip breaks a PT_LOAD without sections.

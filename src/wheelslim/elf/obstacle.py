@@ -6,6 +6,7 @@ What is odd already stays as it is, and only the content of its device code chan
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from wheelslim.elf.model import ElfFile
 
 _TRAILING_MAX = 16
-_ADDRESS_END = 1 << 64
+_ADDRESS_END = 1 << 62
+"""No machine here has so many virtual addresses, and there is room above for a segment more."""
 
 
 def obstacle(elf: ElfFile) -> str | None:
@@ -91,6 +93,12 @@ def _section_obstacles(elf: ElfFile) -> Iterator[str]:
     """Sections and header tables take bytes of their own; loaded ones lie where their PT_LOAD puts them."""
     if sharing_bytes(elf):
         yield "sections or header tables of it share bytes of the file"
+    names = Counter(s.name for s in elf.sections if s.sh_type and not s.is_alloc)
+    if not all(section.name for section in elf.sections if section.sh_type):
+        yield "a section of it has no name"
+    for name, count in names.items():
+        if count > 1:
+            yield f"{count} sections that are not loaded are called {name!r}"
     loaded = sorted((load.p_offset, load.file_end) for load in elf.loads if load.p_filesz)
     for section in elf.sections:
         if not section.file_size:

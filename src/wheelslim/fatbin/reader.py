@@ -40,6 +40,7 @@ class HeaderWindow:
     """Small reads served from one window of 4 KiB, so that close headers cost one system call.
 
     It grows while each window follows close on the one before: small containers lie densely.
+    ``reads`` counts what was asked for.
     """
 
     def __init__(self, source: Source) -> None:
@@ -49,6 +50,7 @@ class HeaderWindow:
         self._data = b""
         self._size = _WINDOW
         self._known: dict[object, object] = {}
+        self.reads = 0
 
     def one(self, value: Value) -> Value:
         """Return an equal value that was seen before, so that 100,000 entries hold few objects."""
@@ -56,6 +58,7 @@ class HeaderWindow:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, fewer where the source ends."""
+        self.reads += 1
         begin = offset - self._start
         if begin < 0 or begin + size > len(self._data):
             follows = 0 <= begin < 2 * len(self._data)

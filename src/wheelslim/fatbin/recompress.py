@@ -22,6 +22,10 @@ RECOMPRESSIBLE = frozenset((EntryKind.PTX, EntryKind.CUBIN, EntryKind.CUBIN_VARI
 _LARGEST = 1 << 28
 """Bytes of the largest plain payload that is held; a larger one stays as it is."""
 
+_LZ4 = int(EntryFlag.LZ4)
+_ZSTD = int(EntryFlag.ZSTD)
+"""Plain numbers: the inverse of a flag of an enum has no bits but those that the enum names."""
+
 _SIZES = slice(2, 5)
 _FLAGS = 11
 _PLAIN = 13
@@ -69,6 +73,6 @@ def zstd_entry(header: bytes, plain: bytes, level: int = ZSTD_LEVEL) -> NewEntry
     padded = -(-len(stored) // SECTION_ALIGNMENT) * SECTION_ALIGNMENT
     fields = list(ENTRY.unpack_from(header))
     fields[_SIZES] = len(header), padded, len(stored)
-    fields[_FLAGS] = fields[_FLAGS] & ~EntryFlag.LZ4 | EntryFlag.ZSTD
+    fields[_FLAGS] = fields[_FLAGS] & ~_LZ4 | _ZSTD
     fields[_PLAIN] = len(plain)
     return NewEntry(ENTRY.pack(*fields) + header[ENTRY.size :], stored.ljust(padded, b"\0"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelslim.fatbin.model import Container
     from wheelslim.source import Source
 
-_STORAGE = EntryFlag.LZ4 | EntryFlag.ZSTD
+_STORAGE = int(EntryFlag.LZ4 | EntryFlag.ZSTD)
 _SIZES = slice(4, 20)
 _PLAIN_SIZE = slice(56, 64)
 _FLAGS = slice(40, 48)
@@ -140,6 +140,6 @@ def _facts(header: bytes) -> bytes:
     facts = bytearray(header)
     facts[_SIZES] = bytes(16)
     facts[_PLAIN_SIZE] = bytes(8)
-    flags = int.from_bytes(facts[_FLAGS], "little") & ~int(_STORAGE)
+    flags = int.from_bytes(facts[_FLAGS], "little") & ~_STORAGE
     facts[_FLAGS] = flags.to_bytes(8, "little")
     return bytes(facts)

@@ -108,7 +108,7 @@ def _check_flags(before: Side, after: Side, part: AddressRange, region: Embedded
     old = next(load.p_flags for load in before.elf.loads if load.p_vaddr <= part.start < load.address_end)
     for load in after.elf.loads:
         overlaps = load.p_vaddr < part.end and load.address_end > part.start
-        if overlaps and load.p_flags not in (old, old & ~SegmentFlag.X):
+        if overlaps and load.p_flags not in (old, old & ~int(SegmentFlag.X)):
             raise _fault(region, part.start, f"permissions {old}", f"{load.p_flags}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,16 @@ def test_identifier_and_extension_block_stay() -> None:
     before = made.pack()
     changed = {at for at in range(made.header_size) if before[at] != new.header[at]}
     assert changed <= {*range(8, 20), 41, *range(56, 64)}
+
+
+@pytest.mark.parametrize("codec", [None, "lz4"])
+def test_flags_that_nobody_here_knows_stay(codec: str | None) -> None:
+    four_letters = bytes(random.Random(1).choices(b"abcd", k=4000))
+    plain = make.Entry(b"\x7fELF" + four_letters, flags=make.LINUX_64 | 1 << 34 | 1 << 63)
+    new = stored_anew(make.compressed(plain, codec) if codec else plain)
+    assert new is not None
+    entry, _ = read_back(new)
+    assert entry.flags == make.LINUX_64 | 1 << 34 | 1 << 63 | make.ZSTD
 
 
 def test_a_broken_payload_is_an_error_and_not_kept_silently() -> None:
