@@ -46,9 +46,15 @@ def render_inspection_text(
         Grouping.CONTAINER: _by_container,
     }
     table = tables[by](inspection, verbose)
-    parts.append(table.render(console_width, color=color) if table.rows else "No device code was found.\n")
+    if table.rows:
+        parts.append(table.render(console_width, color=color))
+    else:
+        # Sections and containers are those of libraries: loose files have no row there.
+        loose = bool(inspection.loose)
+        parts.append("No library holds device code.\n" if loose else "No device code was found.\n")
     if by is Grouping.LIBRARY:
-        parts.append(_contents(inspection).render(console_width, color=color))
+        contents = _contents(inspection)
+        parts.append(contents.render(console_width, color=color) if contents.rows else "")
     if estimates:
         parts.append(_estimates(estimates).render(console_width, color=color))
     remarks = [f"note: {notice}\n" for notice in inspection.notices]
@@ -220,7 +226,7 @@ def _contents(inspection: Inspection) -> Table:
 def _estimates(estimates: Sequence[Estimate]) -> Table:
     packed = any(item.size_before != item.installed_before for item in estimates)
     embedded = any(item.embedded for item in estimates)
-    columns = [("pruned for", Align.LEFT), ("installed" if packed else "size", Align.LEFT)]
+    columns = [("pruned for", Align.WRAP), ("installed" if packed else "size", Align.LEFT)]
     if packed:
         columns.insert(1, ("file", Align.LEFT))
     if embedded:

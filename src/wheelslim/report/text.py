@@ -28,7 +28,9 @@ def render_prune_text(
         parts.append(_libraries(report, libraries).render(console_width, color=color))
         parts.append(_coverage(report, verbose=verbose).render(console_width, color=color))
     else:
-        parts.append("No device code was found.\n")
+        parts.append("No library holds device code.\n")
+        if report.changed:
+            parts.append(_totals(report).render(console_width, color=color))
     parts.append(_remarks(report, verbose=verbose))
     return "\n".join(part for part in parts if part)
 
@@ -61,27 +63,33 @@ def _libraries(report: PruneReport, libraries: tuple[LibraryReport, ...]) -> Tab
                 " ".join(library.after) or "nothing",
             )
         )
-    table.totals.append(
+    table.totals.extend((*row, "") for row in _total_rows(report))
+    return table
+
+
+def _totals(report: PruneReport) -> Table:
+    table = Table((("", Align.LEFT), ("before", Align.RIGHT), ("after", Align.RIGHT), ("saved", Align.RIGHT)))
+    table.rows.extend(_total_rows(report))
+    return table
+
+
+def _total_rows(report: PruneReport) -> tuple[tuple[str, str, str, str], ...]:
+    known = report.size_after is not None
+    after = report.size_after if report.size_after is not None else report.size_before
+    return (
         (
             "installed",
             size_text(report.installed_before),
             size_text(report.installed_after),
             saved_text(report.installed_before, report.installed_after),
-            "",
-        )
-    )
-    known = report.size_after is not None
-    after = report.size_after if report.size_after is not None else report.size_before
-    table.totals.append(
+        ),
         (
             "file",
             size_text(report.size_before),
             size_text(after) if known else "?",
             saved_text(report.size_before, after) if known else "?",
-            "",
-        )
+        ),
     )
-    return table
 
 
 def _coverage(report: PruneReport, *, verbose: bool) -> Table:
@@ -100,7 +108,10 @@ def _coverage(report: PruneReport, *, verbose: bool) -> Table:
                 table.rows.append((library.path, *_coverage_row(item.target, item.after, item.lost)))
     for summary in report.coverage:
         cells = _coverage_row(summary.target, summary.after, summary.lost)
-        table.rows.append(("all libraries", *cells) if verbose else cells)
+        if verbose:
+            table.totals.append(("all libraries", *cells))
+        else:
+            table.rows.append(cells)
     return table
 
 
