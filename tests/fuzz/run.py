@@ -1,8 +1,9 @@
 """Run fuzz targets for a time: ``PYTHONPATH=src:tests python -m fuzz.run --seconds 60 [TARGET…]``.
 
 Two engines: ``mutate`` (structure-aware mutations of the seeds, any machine) and ``atheris``
-(coverage-guided, if it is installed). An input that crashes, breaks a promise, takes longer than two
-seconds or 256 MB is written to ``--findings`` and ends the run with exit code 1.
+(coverage-guided, if it is installed; one target). An input that crashes, breaks a promise, takes longer
+than two seconds or 256 MB is written to ``--findings``, and the exit code is 1. ``--again`` runs what lies
+there once more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import hashlib
 import random
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -25,10 +27,20 @@ if TYPE_CHECKING:
 
 SLOWEST = 2.0
 MEMORY = 256 << 20
+HANGING = 20
+"""Seconds after which an input is given up."""
 
 
 class FindingError(Exception):
     """An input that must become a regression test."""
+
+
+class _HangingError(BaseException):
+    """Ends an input that takes far too long; nothing that is fuzzed catches it."""
+
+
+def _hanging(*_: object) -> None:
+    raise _HangingError(f"more than {HANGING} s")
 
 
 def one(target: Target, data: bytes) -> None:
@@ -38,13 +50,17 @@ def one(target: Target, data: bytes) -> None:
         FindingError: it does not end in a result or a WheelslimError, or takes too long or too much.
     """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    signal.signal(signal.SIGALRM, _hanging)
+    signal.alarm(HANGING)
     started = time.monotonic()
     try:
         target.run(data)
     except WheelslimError:
         pass
-    except Exception as error:
+    except (Exception, _HangingError) as error:
         raise FindingError(f"{type(error).__name__}: {error}") from error
+    finally:
+        signal.alarm(0)
     seconds = time.monotonic() - started
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     if seconds > SLOWEST:
@@ -78,6 +94,19 @@ def mutating(target: Target, seconds: float, executions: int, seed: int, finding
     return done, bad
 
 
+def again(target: Target, findings: Path) -> tuple[int, int]:
+    """Run the findings of earlier runs; returns (executions, findings)."""
+    bad = 0
+    paths = sorted(findings.glob(f"{target.name}-*"))
+    for path in paths:
+        try:
+            one(target, path.read_bytes())
+        except FindingError as error:
+            bad += 1
+            print(f"{target.name}: {error} ({path})", flush=True)
+    return len(paths), bad
+
+
 def guided(target: Target, seconds: float, corpus: Path) -> None:
     """Hand over to atheris, which ends the process itself."""
     import atheris
@@ -99,6 +128,7 @@ def main() -> int:
     parser.add_argument("--executions", type=int, default=1 << 60, help="at most, for each target")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--engine", choices=("mutate", "atheris"), default="mutate")
+    parser.add_argument("--again", action="store_true", help="only what lies in --findings")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
     words = parser.parse_args()
     total = faults = 0
@@ -107,7 +137,10 @@ def main() -> int:
         if words.engine == "atheris":
             guided(target, words.seconds, words.findings / f"corpus-{name}")
         started = time.monotonic()
-        done, bad = mutating(target, words.seconds, words.executions, words.seed, words.findings)
+        if words.again:
+            done, bad = again(target, words.findings)
+        else:
+            done, bad = mutating(target, words.seconds, words.executions, words.seed, words.findings)
         rate = done / (time.monotonic() - started)
         print(
             f"{name}: {done:,} executions, {rate:,.0f} a second, {bad} findings (seed {words.seed})",

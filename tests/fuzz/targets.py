@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import bz2
+import io
 import os
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builders import fatbin, zip_bytes
-from builders.library import CudaLibrary, Embedded
 from builders.wheel import Wheel
+from fuzz import seeds
 from wheelslim.architecture import ComputeCapability
 from wheelslim.archive.conda import CondaArtifact
+from wheelslim.archive.paths_json import PathsJson
 from wheelslim.archive.record import Record
 from wheelslim.archive.zip_reader import read_zip
+from wheelslim.coverage import check
 from wheelslim.edition import PruneOptions
-from wheelslim.errors import VerifyError, WheelslimError
+from wheelslim.elf.strip import StripMode
+from wheelslim.errors import UsageError, VerifyError, WheelslimError
+from wheelslim.explanation import explain
 from wheelslim.fatbin.payload import read_payload
 from wheelslim.fatbin.reader import read_tiling
-from wheelslim.kernels.names import cubin_kernels
+from wheelslim.groups.rules import make_drop_request
+from wheelslim.inspection import inspect
+from wheelslim.kernels.json_stream import JsonStreamError, objects
+from wheelslim.kernels.names import cubin_kernels, ptx_kernels
+from wheelslim.kernels.rules import KernelRules, compile_patterns
 from wheelslim.library import read_library
 from wheelslim.pieces import stream, total_size
 from wheelslim.pipeline import prune
 from wheelslim.plan import Planner, Request, plan_entries
+from wheelslim.proof.declared import Declared
 from wheelslim.proof.library import verify_library
-from wheelslim.slim import slim_library
+from wheelslim.slim import DEFAULT_OPTIONS, LibraryOptions, slim_library
 from wheelslim.source import Source
 from wheelslim.targets import parse_targets
 
@@ -36,10 +47,13 @@ if TYPE_CHECKING:
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())
 REQUEST = Request(parse_targets("sm_86"))
 DEVICES = (ComputeCapability(8, 6),)
+STRIP = LibraryOptions(strip=StripMode.ALL)
+EMBEDDED = LibraryOptions(embedded=True, strip=StripMode.DEBUG)
+WHEEL_NAME = "demo-1.0-py3-none-any.whl"
 
 
 class PromiseBrokenError(AssertionError):
-    """A slimmed library that does not verify: worse than a crash."""
+    """A slimmed library that does not verify, or litter beside the output: worse than a crash."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +78,6 @@ def source_of(data: bytes) -> Iterator[Source]:
         os.close(fd)
 
 
-def _containers() -> tuple[bytes, ...]:
-    words = ("sm_80", "sm_86", "sm_90a", "compute_90")
-    plain = fatbin.container([fatbin.entry(word, size=64) for word in words])
-    packed = fatbin.container(
-        [fatbin.entry(word, size=64, codec=codec) for word in words for codec in ("zstd", "lz4")]
-    )
-    joined = fatbin.container([fatbin.concatenated(words[:3], size=64), fatbin.entry("sm_86", size=64)])
-    return plain, packed, joined, fatbin.container([])
-
-
 def run_fatbin(data: bytes) -> None:
     """Tiling, plan and payloads of a section."""
     with source_of(data) as source:
@@ -92,19 +96,31 @@ def run_library(data: bytes) -> None:
         read_library(source)
 
 
-def run_slim(data: bytes) -> None:
-    """A whole library: either it stays, or what is written keeps the promises."""
+def run_slim(data: bytes, options: LibraryOptions = DEFAULT_OPTIONS) -> None:
+    """A whole library: either it stays, or what is written keeps the promises, and nothing more can go."""
+    declared = Declared(strip=options.strip, embedded=options.embedded)
     with source_of(data) as source:
-        slimmed = slim_library(source, Planner(REQUEST))
+        slimmed = slim_library(source, Planner(REQUEST), options)
         if slimmed.pieces is None:
             return
         if total_size(slimmed.pieces) > len(data) + (1 << 16):
             raise PromiseBrokenError(f"grown from {len(data)} to {total_size(slimmed.pieces)}")
         with source_of(b"".join(stream(slimmed.pieces, source))) as written:
             try:
-                verify_library(source, written, DEVICES)
+                verify_library(source, written, DEVICES, declared)
             except VerifyError as error:
                 raise PromiseBrokenError(str(error)) from error
+
+
+@cache
+def _original() -> bytes:
+    return seeds.original()
+
+
+def run_proof(data: bytes) -> None:
+    """Something that claims to be the slimmed copy of a library."""
+    with source_of(_original()) as before, source_of(data) as after:
+        verify_library(before, after, DEVICES, Declared(strip=StripMode.ALL, embedded=True))
 
 
 def run_record(data: bytes) -> None:
@@ -121,7 +137,34 @@ def run_zip(data: bytes) -> None:
 
 def run_wheel(data: bytes) -> None:
     """A whole wheel through the pipeline."""
-    _prune(data, "demo-1.0-py3-none-any.whl")
+    _prune(data, WHEEL_NAME, PruneOptions(REQUEST))
+
+
+def run_whole(data: bytes) -> None:
+    """A mutated library in a sound wheel, with everything on that changes libraries."""
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        wheel = Wheel({"demo/lib.so": data, "demo/x.h": b""}, name="demo", tag="py3-none-any")
+        packed = wheel.write(Path(folder)).read_bytes()
+    options = PruneOptions(
+        REQUEST,
+        EMBEDDED,
+        drop=make_drop_request("headers,unused", (), None),
+        kernels=KernelRules(drop=compile_patterns(["nothing"])),
+        recompress=True,
+    )
+    _prune(packed, WHEEL_NAME, options)
+
+
+def run_views(data: bytes) -> None:
+    """Inspect, check and explain a library."""
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        path = Path(folder) / "lib.so"
+        path.write_bytes(data)
+        for view in (inspect, partial(check, targets="sm_86"), partial(explain, targets="sm_86")):
+            try:
+                view(path)
+            except WheelslimError:
+                continue
 
 
 def run_conda(data: bytes) -> None:
@@ -134,24 +177,48 @@ def run_conda(data: bytes) -> None:
                 pass
 
 
-def _prune(data: bytes, name: str) -> None:
+def run_tar(data: bytes) -> None:
+    """A whole ``.tar.bz2`` package through the pipeline."""
+    _prune(bz2.compress(data, 1), "demo-1.0-0.tar.bz2", PruneOptions(REQUEST))
+
+
+def run_paths(data: bytes) -> None:
+    """``info/paths.json``."""
+    PathsJson.parse(data)
+
+
+def run_trace(data: bytes) -> None:
+    """A profile as JSON."""
+    try:
+        for _ in objects(io.BytesIO(data), "traceEvents"):
+            pass
+    except JsonStreamError as error:
+        raise UsageError(str(error)) from error  # As ``read_used_kernels`` does.
+
+
+def _prune(data: bytes, name: str, options: PruneOptions) -> None:
     with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         path = Path(folder) / name
         path.write_bytes(data)
         out = Path(folder) / "out"
+        fields = {**vars(options), "output_dir": out, "jobs": 1}
+        report = None
         try:
-            report = prune(path, PruneOptions(REQUEST, output_dir=out, jobs=1))
+            report = prune(path, PruneOptions(**fields))
         except VerifyError as error:
             raise PromiseBrokenError(str(error)) from error
         finally:
             left = sorted(one.name for one in out.iterdir()) if out.exists() else []
-        if left != ([Path(report.output).name] if report.output else []):
-            raise PromiseBrokenError(f"litter: {left}")
+            if left != ([Path(report.output).name] if report is not None and report.output else []):
+                raise PromiseBrokenError(f"litter: {left}")
+            if path.read_bytes() != data:
+                raise PromiseBrokenError("the input was changed") from None
 
 
 def run_cubin(data: bytes) -> None:
-    """Kernel names of a cubin."""
+    """Kernel names of a cubin, or of PTX."""
     cubin_kernels(data)
+    ptx_kernels(data)
 
 
 def run_targets(data: bytes) -> None:
@@ -159,68 +226,25 @@ def run_targets(data: bytes) -> None:
     parse_targets(data.decode("utf-8", "replace"), detect=lambda: ())
 
 
-def _libraries() -> list[bytes]:
-    containers = _containers()
-    specs = (
-        CudaLibrary(containers),
-        CudaLibrary(containers, relocations="relr", packed=True),
-        CudaLibrary(containers, relocatable=containers, one_segment=True, align=0x200000),
-        CudaLibrary(containers, unreferenced=frozenset({1}), inside=frozenset({2}), moved_tables=True),
-        CudaLibrary(containers, embedded=(Embedded(".rodata", containers, pointers=True),)),
-    )
-    big = fatbin.container([fatbin.entry("sm_90", size=9000), fatbin.entry("sm_86", size=64)])
-    return [*(spec.build().data for spec in specs), CudaLibrary((big, *containers, big)).build().data]
-
-
-def _wheels() -> list[bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        files = {"demo/lib.so": _libraries()[0], "demo/__init__.py": b"x = 1\n"}
-        return [Wheel(files, name="demo", tag="py3-none-any").write(Path(folder)).read_bytes()]
-
-
-def _zips() -> list[bytes]:
-    members = (zip_bytes.RawMember(b"a.py", b"x = 1\n" * 9), zip_bytes.RawMember(b"b/c.so", bytes(300)))
-    return [zip_bytes.zip_bytes(members), *_wheels()]
-
-
-def _condas() -> list[bytes]:
-    from builders.conda import CondaPackage, Item
-
-    with tempfile.TemporaryDirectory() as folder:
-        package = CondaPackage((Item("lib/libdemo.so", _libraries()[0]), Item("lib/text.txt", b"hello")))
-        return [package.write(Path(folder)).read_bytes()]
-
-
-def _records() -> list[bytes]:
-    text = b'demo/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\r\n"a,b.py",,\r\n'
-    return [text + b"demo-1.0.dist-info/RECORD,,\r\n"]
-
-
-def _cubins() -> list[bytes]:
-    corpus = Path(__file__).parents[1] / "corpus" / "lib" / "plain.so"
-    seeds: list[bytes] = []
-    with source_of(corpus.read_bytes()) as source:
-        for part in read_library(source).device:
-            view = source.part(part.section.sh_offset, part.section.sh_size)
-            seeds.extend(
-                read_payload(view, entry)
-                for container in part.tiling.containers
-                for entry in container.entries
-            )
-    return seeds[:4]
-
-
 TARGETS = {
     target.name: target
     for target in (
-        Target("fatbin", run_fatbin, lambda: [b"".join(_containers()), *_containers()]),
-        Target("library", run_library, _libraries),
-        Target("slim", run_slim, _libraries),
-        Target("record", run_record, _records),
-        Target("zip", run_zip, _zips),
-        Target("wheel", run_wheel, _wheels),
-        Target("conda", run_conda, _condas),
-        Target("cubin", run_cubin, _cubins),
+        Target("fatbin", run_fatbin, seeds.fatbins),
+        Target("library", run_library, seeds.libraries),
+        Target("slim", run_slim, seeds.libraries),
+        Target("strip", partial(run_slim, options=STRIP), seeds.libraries),
+        Target("embedded", partial(run_slim, options=EMBEDDED), seeds.embedding_libraries),
+        Target("proof", run_proof, seeds.slimmed),
+        Target("views", run_views, seeds.libraries),
+        Target("record", run_record, seeds.records),
+        Target("zip", run_zip, seeds.zips),
+        Target("wheel", run_wheel, seeds.wheels),
+        Target("whole", run_whole, seeds.libraries),
+        Target("conda", run_conda, seeds.condas),
+        Target("tar", run_tar, seeds.tars),
+        Target("paths", run_paths, seeds.paths_jsons),
+        Target("cubin", run_cubin, seeds.cubins),
+        Target("trace", run_trace, seeds.traces),
         Target("targets", run_targets, lambda: [b"sm_86, 8.0+PTX;compute_90 rtx-4090 native"]),
     )
 }
