@@ -152,8 +152,8 @@ def _by_section(inspection: Inspection, _verbose: bool) -> Table:
             ("section", Align.LEFT),
             ("size", Align.RIGHT),
             ("containers", Align.RIGHT),
-            ("compression", Align.LEFT),
-            ("architecture", Align.LEFT),
+            ("codec", Align.LEFT),
+            ("arch", Align.LEFT),
             ("entries", Align.RIGHT),
             ("bytes", Align.RIGHT),
         )

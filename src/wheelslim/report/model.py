@@ -92,6 +92,15 @@ class PruneReport:
         return self.output is None
 
     @property
+    def changed(self) -> bool:
+        """Whether anything was dropped or is of another size than before."""
+        return (
+            bool(self.dropped)
+            or self.installed_after != self.installed_before
+            or self.size_after not in (None, self.size_before)
+        )
+
+    @property
     def with_device_code(self) -> tuple[LibraryReport, ...]:
         """The libraries that hold device code, the largest first."""
         found = [library for library in self.libraries if library.has_device_code]

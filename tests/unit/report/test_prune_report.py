@@ -143,9 +143,33 @@ def test_a_dry_run_says_so_and_claims_no_file_size() -> None:
 
 
 def test_an_artifact_without_device_code_gets_no_tables() -> None:
-    text = render_prune_text(replace(REPORT, libraries=()), None)
-    assert "No device code was found." in text
+    untouched = replace(
+        REPORT,
+        libraries=(),
+        dropped=(),
+        size_after=REPORT.size_before,
+        installed_after=REPORT.installed_before,
+    )
+    text = render_prune_text(untouched, None)
+    assert "No library holds device code." in text
     assert "target  exact" not in text
+    assert "before" not in text
+
+
+def test_what_went_is_summed_up_also_where_no_library_holds_device_code() -> None:
+    loose = replace(REPORT, libraries=(), notices=("loose device code: 12 of 20 files go, 218.0 MiB",))
+    text = render_prune_text(loose, 60)
+    rows = [line.split() for line in text.splitlines()]
+    assert ["installed", "2.00", "GiB", "1.79", "GiB", "10.6", "%"] in rows
+    assert ["file", "530.0", "MiB", "300.0", "MiB", "43.4", "%"] in rows
+    assert "No device code was found" not in text
+
+
+def test_a_dry_run_that_would_drop_members_sums_up_too() -> None:
+    dry = replace(REPORT, libraries=(), output=None, size_after=None, installed_after=REPORT.installed_before)
+    assert ["file", "530.0", "MiB", "?", "?"] in [
+        line.split() for line in render_prune_text(dry, 60).splitlines()
+    ]
 
 
 def test_json_holds_what_was_given() -> None:
