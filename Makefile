@@ -7,6 +7,7 @@ SHELL := /bin/sh
 FUZZ_SECONDS ?= 60
 FUZZ_EXAMPLES ?= 2000
 TEST_ARGS ?=
+BENCH_ARGS ?=
 
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
 	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help demo test test-real test-real-all results check format fuzz docs constraints clean
+.PHONY: help demo test test-real test-real-all results bench check format fuzz docs constraints clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -52,6 +53,9 @@ results: .venv/dev ## measure docs/results.md again: 6 GiB of wheels, 10 GiB of 
 	$(BIN)/python tests/real/fetch.py all
 	$(BIN)/python tests/real/environments.py small torch torch-2.1
 	$(BIN)/python scripts/results.py
+
+bench: .venv/dev ## time beside wheel, zip, cp, cuobjdump, cph; BENCH_ARGS=--full makes docs/performance.md
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.run $(BENCH_ARGS)
 
 check: .venv/dev ## lint, format and types
 	$(BIN)/ruff check .

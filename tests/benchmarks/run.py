@@ -1,7 +1,7 @@
-"""Measure wheelslim beside what people do today, and write docs/performance.{json,svg,md}.
+"""Measure wheelslim beside what people do today: one table for each suite, as JSON, SVG and Markdown.
 
-    make bench                            # two minutes: a small wheel, containers, start-up
-    make bench BENCH_ARGS=--full          # everything in docs/performance.md: 20 minutes, 40 GB of disk
+    make bench                            # two minutes: a small wheel, containers, start-up; into build/
+    make bench BENCH_ARGS=--full          # 20 minutes, 40 GB of disk: docs/performance.{json,svg,md}
     PYTHONPATH=tests python -m benchmarks.run --suites torch,inspect --full --runs 5
 
 Needs the ``dev`` extra and the wheels (``tests/real/fetch.py torch cublas cupy-cuda13x torchvision
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import suites
+from benchmarks.chart import draw
 from benchmarks.child import cost_of
 from benchmarks.machine import describe
 from benchmarks.page import render
@@ -29,8 +30,6 @@ from benchmarks.scratch import ScratchWatch
 
 if TYPE_CHECKING:
     from benchmarks.child import Cost
-
-DOCS = suites.REPOSITORY / "docs"
 
 
 def main() -> None:
@@ -42,22 +41,27 @@ def main() -> None:
     parser.add_argument("--suites", help=f"of {','.join(suites.KEYS)}")
     parser.add_argument("--runs", type=int, default=3, help="counted runs of each way")
     parser.add_argument("--scratch", type=Path, help="directory for the work")
-    parser.add_argument("--output", type=Path, default=DOCS / "performance.json")
+    parser.add_argument("--output", type=Path, help="the JSON file; SVG and Markdown go beside it")
     parser.add_argument("--render", action="store_true", help="measure nothing, write the page again")
     options = parser.parse_args()
-    data = json.loads(options.output.read_text()) if options.output.exists() else {"suites": {}}
+    directory = suites.REPOSITORY / ("docs" if options.full or options.render else "build")
+    output: Path = options.output or directory / "performance.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    data = json.loads(output.read_text()) if output.exists() else {"suites": {}}
     if not options.render:
         keys = options.suites.split(",") if options.suites else suites.KEYS if options.full else suites.QUICK
         for key in keys:
-            directory = Path(tempfile.mkdtemp(dir=options.scratch))
+            room = Path(tempfile.mkdtemp(dir=options.scratch))
             try:
-                found = measured(suites.suite(key, directory, options.full), directory, options.runs)
+                found = measured(suites.suite(key, room, options.full), room, options.runs)
             finally:
-                shutil.rmtree(directory)
+                shutil.rmtree(room)
             data["suites"][key] = {**found, "machine": describe()}
-            options.output.write_text(json.dumps(data, indent=2) + "\n")
-    page = options.output.with_suffix(".md")
+            output.write_text(json.dumps(data, indent=2) + "\n")
+    output.with_suffix(".svg").write_text(draw(data["suites"]))
+    page = output.with_suffix(".md")
     page.write_text(render(data, page.read_text() if page.exists() else ""))
+    print(f"{page} is written", file=sys.stderr)
 
 
 def measured(suite: suites.Suite, directory: Path, runs: int) -> dict[str, Any]:
