@@ -76,11 +76,12 @@ def flush(path: Path) -> None:
 
 
 def _flush_directory(directory: Path) -> None:
+    """Make the new name last, where the system can: the file itself is flushed, and in its place."""
     if os.name == "nt":  # A directory cannot be opened there.
         return
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # Some network file systems refuse; the file itself is flushed.
+    with suppress(OSError):  # Some network file systems refuse.
+        fd = os.open(directory, os.O_RDONLY)
+        try:
             os.fsync(fd)
-    finally:
-        os.close(fd)
+        finally:
+            os.close(fd)

@@ -11,7 +11,7 @@ from wheelslim.environment.accounts import renamed
 from wheelslim.environment.conda_package import CondaPackage
 from wheelslim.environment.distribution import RECORD, Distribution
 from wheelslim.environment.owners import find_owners
-from wheelslim.errors import WheelslimError
+from wheelslim.errors import StorageError, WheelslimError
 from wheelslim.stamp import STAMP_FILE
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ class _Run:
             self.growth += sum(account.size_after - account.size_before for account in done)
         conda = [book for book in self.books if isinstance(book, CondaPackage)]
         owners = find_owners(conda, accounts)
+        unread = {book.place: e for book, e in owners.broken.items() if isinstance(e, StorageError)}
+        self.failed.update(unread)
         for path, account in accounts.items():
             for owned in owners.of(path):
                 self.entries[owned.book].changed[owned.path] = account

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelslim.environment.conda_package import CONDA_META, CondaPackage
 from wheelslim.environment.distribution import DIST_INFO, RECORD, Distribution
-from wheelslim.errors import UsageError, WheelslimError
+from wheelslim.errors import Place, StorageError, UsageError, WheelslimError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Book: TypeAlias = "Distribution | CondaPackage"
 
@@ -40,13 +40,15 @@ class Owners:
     def check_known(self, path: Path) -> None:
         """Make sure that no book which cannot be read may list ``path``.
 
+        One that does not parse may stay as it is where another book lists the path. One that the
+        system did not let be read this time may be sound, and must not be passed over.
+
         Raises:
             WheelslimError: one may; this says what is wrong with it.
         """
-        if self.of(path):
-            return
+        owned = bool(self.of(path))
         for book, error in self.broken.items():
-            if path.is_relative_to(book.base):
+            if path.is_relative_to(book.base) and (not owned or isinstance(error, StorageError)):
                 raise error
 
 
@@ -65,6 +67,24 @@ def find_books(root: Path, names: Iterable[str]) -> tuple[Book, ...]:
         if any(isinstance(book, CondaPackage) for book in found):
             break
     return tuple(books)
+
+
+def check_books_listed(root: Path, unreadable: Mapping[str, str]) -> None:
+    """Make sure that no directory of books is among what the system did not let be listed.
+
+    The books in it would say nothing of what changes, and no later run would know.
+
+    Raises:
+        StorageError: one is.
+    """
+    for name, what in unreadable.items():
+        directory = PurePosixPath(name).name
+        if directory == CONDA_META or directory.endswith(DIST_INFO):
+            raise StorageError(
+                f"the books of packages cannot be read: {what}",
+                place=Place(artifact=str(root / name)),
+                hint="Nothing was changed: their entries would become wrong",
+            )
 
 
 def _book(path: Path) -> Iterator[Book]:

@@ -22,7 +22,7 @@ from wheelslim.environment.lock import locked
 from wheelslim.environment.note import Note
 from wheelslim.environment.notices import listing_notices, sharing_notices
 from wheelslim.environment.outcome import EnvironmentReport
-from wheelslim.environment.owners import chosen, find_books, find_owners
+from wheelslim.environment.owners import check_books_listed, chosen, find_books, find_owners
 from wheelslim.environment.removal import Removal
 from wheelslim.environment.support import survey_support
 from wheelslim.errors import Place, StorageError, UsageError, WheelslimError
@@ -111,14 +111,12 @@ class _Run:
 
     def whole(self, progress: Callable[[int], None]) -> EnvironmentReport:
         """Do everything in order."""
-        listing = self._list()
-        books = find_books(self._root, listing.files)
+        listing, books = self._list()
         finished = self._finish_earlier(listing, books)
         if finished:
-            listing = self._list()
-            books = find_books(self._root, listing.files)
+            listing, books = self._list()
         if self._find_loose(listing):
-            listing = self._list()
+            listing, books = self._list()
         removal = self._plan_removal(listing, books)
         candidates, owners = self._choose(listing, books, set(removal.names))
         self._notices.extend(survey_support(self._root, self._rewriter, candidates))
@@ -133,8 +131,10 @@ class _Run:
             self._failed.update(removal.carry_out())
         return self._report(listing, removal, booked, finished)
 
-    def _list(self) -> Listing:
-        return list_tree(self._root, self._rewriter.wants, clean=not self._options.dry_run)
+    def _list(self) -> tuple[Listing, tuple[Book, ...]]:
+        listing = list_tree(self._root, self._rewriter.wants, clean=not self._options.dry_run)
+        check_books_listed(self._root, listing.unreadable)
+        return listing, find_books(self._root, listing.files)
 
     def _finish_earlier(self, listing: Listing, books: Sequence[Book]) -> tuple[str, ...]:
         """Finish the books of a run that was killed; returns the libraries it had replaced."""

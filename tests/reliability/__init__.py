@@ -1,0 +1,1 @@
+"""Faults injected into whole runs; ``python -m reliability.faults --help`` from tests/."""
