@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import threading
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -121,7 +122,7 @@ class Scratch:
     """Scratch files in one directory, made when needed and used again.
 
     Writing over the pages of a file that is done with costs a tenth of filling fresh ones. Safe to
-    share among threads (``list`` operations are atomic).
+    share among threads: a file that one of them takes has shrunk before another may take one.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -129,6 +130,7 @@ class Scratch:
         self.directory = directory
         self._free: list[ScratchFile] = []
         self._all: list[ScratchFile] = []
+        self._taking = threading.Lock()
 
     def take(self, size: int | None = None) -> ScratchFile:
         """Return a file for the caller alone, until given back. Its old content is undefined.
@@ -139,22 +141,20 @@ class Scratch:
         Raises:
             StorageError: the operating system refuses.
         """
-        try:
-            file = self._free.pop()
-        except IndexError:
-            pass
-        else:
-            if size is not None:
-                self._give_up_free()
-                file.shrink(size)
+        with self._taking:
+            if self._free:
+                file = self._free.pop()
+                if size is not None:
+                    self._give_up_free()
+                    file.shrink(size)
+                return file
+            if not self._all:
+                with storage_errors(self.directory):
+                    self.directory.mkdir(parents=True, exist_ok=True)
+                remove_leftovers(self.directory)
+            file = ScratchFile(self.directory)
+            self._all.append(file)
             return file
-        if not self._all:
-            with storage_errors(self.directory):
-                self.directory.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(self.directory)
-        file = ScratchFile(self.directory)
-        self._all.append(file)
-        return file
 
     def _give_up_free(self) -> None:
         while self._free:
