@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.storage import storage_errors
+from wheelslim.file_identity import FileIdentity
 from wheelslim.source import BLOCK
 
 if TYPE_CHECKING:
@@ -25,7 +26,13 @@ class FileDigest:
         self._pool = ThreadPoolExecutor(1, "digest")
 
     def start(self) -> None:
-        """Begin to read; what goes wrong is raised by ``hexdigest``."""
+        """Begin to read; what goes wrong then is raised by ``hexdigest``.
+
+        Raises:
+            StorageError: the operating system does not let the file be looked at.
+        """
+        with storage_errors(self._path):
+            self._identity = FileIdentity.of(self._path.stat())
         self._future = self._pool.submit(self._run)
 
     def hexdigest(self) -> str:
@@ -35,6 +42,14 @@ class FileDigest:
             StorageError: the operating system refuses.
         """
         return self._future.result()
+
+    def check_unchanged(self) -> None:
+        """Make sure that what was read until now was the file as it was at ``start``.
+
+        Raises:
+            StorageError: somebody replaced it or wrote to it.
+        """
+        self._identity.check(self._path)
 
     def _run(self) -> str:
         digest = hashlib.sha256()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from wheelslim.archive.artifact import MemberType
+from wheelslim.archive.artifact import ArtifactKind, MemberType
 from wheelslim.archive.opener import open_artifact
 from wheelslim.archive.output import atomic_output, flush
 from wheelslim.container_rewrite import ContainerRewriter
@@ -82,6 +82,7 @@ def _prune_with(
         loose=loose,
         kernels=options.kernels,
         storage=storage,
+        alone=artifact.kind is ArtifactKind.FILE,
         source_sha256=digest.hexdigest,
     )
     rewriter.notices.extend((*drops.notices, *loose.notices))
@@ -97,11 +98,13 @@ def _prune_with(
             result = edition.write(temporary, rewriter, progress)
             rewriter.check_supported()
             if not result.changed and not result.dropped and not options.force:
+                digest.check_unchanged()
                 raise _NothingToPruneError
             flushed = beside.submit(flush, temporary)
             if options.verify:
                 edition.check(temporary, result)
             flushed.result()
+            digest.check_unchanged()
     except _NothingToPruneError:
         rewriter.notices.append("nothing to prune: no output was written (--force writes one)")
         return _report(artifact, options, rewriter, result, None)

@@ -46,7 +46,8 @@ class SlimRewriter:
     """The ``Rewriter`` for one artifact; collects an account of every library that it sees.
 
     ``dropped`` are members that are left out, ``loose`` is what was decided on device code in files
-    of its own, ``kernels`` which kernels nobody wants, ``storage`` stores entries anew.
+    of its own, ``kernels`` which kernels nobody wants, ``storage`` stores entries anew. ``alone``: the
+    artifact is one file, so that one which does not parse is refused.
     Different members may be planned in different threads; each call touches only its own keys.
     """
 
@@ -58,6 +59,7 @@ class SlimRewriter:
     loose: LoosePlan = field(default_factory=LoosePlan)
     kernels: KernelRules = field(default_factory=KernelRules)
     storage: ContainerRewriter | None = None
+    alone: bool = False
     reports: dict[str, LibraryReport] = field(default_factory=dict)
     proofs: dict[str, LibraryProof] = field(default_factory=dict)
     verdicts: dict[str, KernelVerdict] = field(default_factory=dict)
@@ -91,12 +93,18 @@ class SlimRewriter:
         return True
 
     def plan(self, name: str, source: Source) -> Sequence[Piece] | None:
-        """Plan the slimmed library; a file that does not parse is carried through, with a notice."""
+        """Plan the slimmed library; a file that does not parse is carried through, with a notice.
+
+        Raises:
+            ElfFormatError: it does not parse, and there is nothing to carry it through with.
+        """
         if name in self.loose.fatbins:
             return slim_fatbin(source, self._planner, self.storage.rewrite if self.storage else None)
         try:
             slimmed = slim_library(source, self._planner, self._options(name, source))
         except ElfFormatError as error:
+            if self.alone:
+                raise
             self.notices.append(f"{name} is carried through as it is: {error}")
             return None
         verdict = self.verdicts.get(name)

@@ -296,6 +296,16 @@ def test_no_space(wheel: Path, tmp_path: Path) -> None:
         subprocess.run(["umount", full], check=True)
 
 
+def test_a_library_that_was_cut_off_is_refused(corpus: Callable[[str], Path], tmp_path: Path) -> None:
+    library = tmp_path / "lib.so"
+    library.write_bytes(corpus("many_archs").read_bytes()[:40_000])
+    result = wheelslim("prune", "-a", "sm_86", library, "-o", tmp_path / "out")
+    assert result.returncode == 3
+    assert result.stderr.startswith(f"wheelslim: {library}, member lib.so, offset 0x")
+    assert "passes the end of the file" in result.stderr
+    assert not any((tmp_path / "out").glob("*"))
+
+
 def test_a_file_that_is_no_code_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("nothing of the kind" * 20)

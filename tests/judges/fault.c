@@ -1,8 +1,10 @@
 /* A faulty disk: preloaded, it fails the n-th call of a group below a directory, or kills the process there.
 
-   fault_arm(directory, calls, at, error, sticky) starts counting calls named in `calls` (" write fsync ")
-   on files below `directory`; call number `at` (from 1) fails with `error`, and with `sticky` all later ones
-   too. at 0 only counts. error 0 makes writes short, -9 sends SIGKILL. fault_count() is the count so far. */
+   fault_arm(directory, calls, at, error, sticky, victim) starts counting calls named in `calls`
+   (" write fsync ") on files below `directory`; call number `at` (from 1) fails with `error`, and with
+   `sticky` all later ones too. at 0 only counts. error 0 makes writes short; a negative one down to -64
+   sends that signal; at -101 somebody cuts the file `victim` in half, and at -102 somebody writes into it.
+   fault_count() is the count so far. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -14,19 +16,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static char root[4096], calls[256];
+static char root[4096], calls[256], victim[4096];
 static size_t root_size;
 static atomic_long count;
 static long at;
 static int number, sticky;
 
-void fault_arm(const char *directory, const char *names, long n, int error, int again) {
+void fault_arm(const char *directory, const char *names, long n, int error, int again, const char *input) {
     root_size = strlen(directory);
     memcpy(root, directory, root_size + 1);
     snprintf(calls, sizeof calls, "%s", names);
+    snprintf(victim, sizeof victim, "%s", input);
     atomic_store(&count, 0);
     at = n, number = error, sticky = again;
 }
@@ -44,6 +48,15 @@ static int below_fd(int fd) {
     return below(path);
 }
 
+/* Something from outside: a signal, or somebody who writes to the file `victim` or cuts it. */
+static void spoil(void) {
+    if (number > -100) kill(getpid(), -number);
+    int fd = syscall(SYS_open, victim, O_WRONLY);
+    if (number == -101) syscall(SYS_ftruncate, fd, syscall(SYS_lseek, fd, 0, SEEK_END) / 2);
+    if (number == -102) syscall(SYS_pwrite64, fd, "changed!", 8, syscall(SYS_lseek, fd, 0, SEEK_END) / 3);
+    syscall(SYS_close, fd);
+}
+
 /* 1: fail with errno set; 2: be short; 0: go on. */
 static int faulty(const char *name) {
     char word[64];
@@ -51,8 +64,8 @@ static int faulty(const char *name) {
     if (!root_size || !strstr(calls, word)) return 0;
     long now = atomic_fetch_add(&count, 1) + 1;
     if (!at || (sticky ? now < at : now != at)) return 0;
-    if (number == -9) kill(getpid(), SIGKILL);
     if (number == 0) return 2;
+    if (number < 0) return spoil(), 0;
     errno = number;
     return 1;
 }

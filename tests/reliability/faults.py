@@ -11,6 +11,7 @@ import ctypes
 import errno
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -19,15 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judges.programs import must, program
-from reliability.scenarios import SCENARIOS, emptied
+from reliability.scenarios import SCENARIOS, Hit, emptied
 
 if TYPE_CHECKING:
     from reliability.scenarios import Scenario
 
 HERE = Path(__file__).parents[1]
-KILL, SHORT = -9, 0
+KILL, SHORT, CUT, WRITTEN = -signal.SIGKILL, 0, -101, -102
+SIGNALS = (-signal.SIGINT, -signal.SIGTERM)
 WRITING = " write fsync create rename truncate attribute mkdir "
-DONE, CHECK, IO = 0, 1, 5
+DONE, CHECK, BROKEN, IO, INTERRUPTED, TERMINATED = 0, 1, 3, 5, 130, 143
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ FAULTS = {
         Fault("interrupted", " write read fsync create open ", errno.EINTR, codes=(DONE,)),
         Fault("short", " write read ", SHORT, sticky=True, codes=(DONE,)),
         Fault("killed", WRITING + "unlink ", KILL, codes=(KILL,), litters=True),
+        Fault("Ctrl-C", WRITING + "unlink read ", -signal.SIGINT, codes=(INTERRUPTED,)),
+        Fault("SIGTERM", WRITING + "unlink ", -signal.SIGTERM, codes=(TERMINATED,)),
+        Fault("input cut", " read write ", CUT, codes=(IO, BROKEN, CHECK)),
+        Fault("input written to", " read write ", WRITTEN, codes=(IO, BROKEN, CHECK)),
     )
 }
 """A written file that cannot be read back fails the check of what was written: exit code 1."""
@@ -76,19 +82,26 @@ class Sweep:
     wrong: list[str] = field(default_factory=list)
 
 
+def fitting(scenario: Scenario) -> list[Fault]:
+    """Return the faults that make sense for a scenario: others change the input only where it is one file."""
+    return [fault for fault in FAULTS.values() if scenario.one_file or fault.number not in (CUT, WRITTEN)]
+
+
 class Disk:
     """The preloaded wrapper."""
 
     def __init__(self) -> None:
-        """Find it in this process."""
+        """Find it in this process; ``victim`` is the file that others change."""
+        self.victim: Path | None = None
         self._library = ctypes.CDLL(None)
         self._library.fault_count.restype = ctypes.c_long
 
     def arm(self, root: Path, fault: Fault, at: int) -> None:
         """Let the ``at``-th call below ``root`` fail; 0 only counts."""
         self._library.fault_arm(
-            os.fsencode(root), fault.calls.encode(), ctypes.c_long(at), fault.number, int(fault.sticky)
-        )
+            os.fsencode(root), fault.calls.encode(), ctypes.c_long(at), fault.number, int(fault.sticky),
+            os.fsencode(self.victim or ""),
+        )  # fmt: skip
 
     def count(self) -> int:
         """Calls since then."""
@@ -143,28 +156,35 @@ def sweep(scenario: Scenario, fault: Fault, root: Path, *, step: int = 1, first:
         return result
     for at in range(first, result.calls + 1, step):
         words = scenario.prepare(emptied(root))
+        disk.victim = scenario.artifact(root)
         code, said, _ = child(words, root, disk, fault, at)
         result.codes[code] += 1
         for problem in (
             _said_wrong(fault, code, said),
-            scenario.judge(root, expected, done=code == DONE, litters=fault.litters),
+            scenario.judge(
+                root,
+                expected,
+                Hit(code == DONE, fault.litters, fault.number in SIGNALS, fault.number in (CUT, WRITTEN)),
+            ),
         ):
             if problem:
                 result.wrong.append(f"call {at}: {problem}")
+        if fault.number in (CUT, WRITTEN):
+            continue
         code, said, _ = child(scenario.again(root, words), root, disk, None, 0)
-        problem = scenario.judge(root, expected, done=code == DONE, litters=False)
+        problem = scenario.judge(root, expected, Hit(code == DONE))
         if code != DONE or problem:
             result.wrong.append(f"after call {at}: exit code {code}, {problem}, {said}")
     return result
 
 
 def _said_wrong(fault: Fault, code: int, said: str) -> str | None:
-    harmless = code == DONE and fault.number in (errno.EACCES, errno.EROFS, errno.EIO, errno.ENOSPC, KILL)
+    harmless = code == DONE and fault.number in (errno.EACCES, errno.EROFS, errno.EIO, errno.ENOSPC, *SIGNALS)
     if code not in fault.codes and not harmless:
         return f"exit code {code}: {said.strip()}"
     if "Traceback" in said or "internal error" in said:
         return said.strip()
-    if code == IO and not said.startswith("wheelslim: "):
+    if code in (IO, BROKEN, INTERRUPTED, TERMINATED) and not said.startswith("wheelslim: "):
         return f"no message: {said!r}"
     return None
 

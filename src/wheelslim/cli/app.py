@@ -16,6 +16,7 @@ from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
+from wheelslim.cli.stopping import StoppedError, catch_signals
 from wheelslim.cli.verify import verify
 from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
@@ -61,24 +62,28 @@ def main() -> None:
     # Libraries become up to a million small objects that stay: looking through them for cycles again
     # and again costs a third of the time of planning.
     gc.set_threshold(100_000, 50, 100)
+    catch_signals()
     try:
         app(with_strip_word(sys.argv[1:]))
     except WheelslimError as error:
         echo_error(error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("wheelslim: stopped; nothing was written", err=True)
-        sys.exit(130)
+    except StoppedError as error:
+        typer.echo("wheelslim: stopped; what was not finished is removed", err=True)
+        sys.exit(error.exit_code)
     except MemoryError:
-        typer.echo("wheelslim: out of memory; nothing was written", err=True)
+        typer.echo("wheelslim: out of memory; what was not finished is removed", err=True)
         sys.exit(ExitCode.IO)
     except OSError as error:
         echo_error(error)
         sys.exit(ExitCode.IO)
     except Exception as error:
+        if isinstance(error, RuntimeError) and "start new thread" in str(error):
+            typer.echo("wheelslim: no memory for threads; what was not finished is removed", err=True)
+            sys.exit(ExitCode.IO)
         if os.environ.get("WHEELSLIM_DEBUG"):
             raise
         name = type(error).__name__
         typer.echo(f"wheelslim: internal error, please report it: {name}: {error}", err=True)
-        typer.echo("wheelslim: nothing was written; WHEELSLIM_DEBUG=1 shows where it happened", err=True)
+        typer.echo("wheelslim: nothing half-written is left; WHEELSLIM_DEBUG=1 shows where it was", err=True)
         sys.exit(ExitCode.UNSUPPORTED)

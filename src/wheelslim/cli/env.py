@@ -39,8 +39,8 @@ from wheelslim.cli.options import (
 )
 from wheelslim.cli.page_file import Html, write_page
 from wheelslim.cli.progress import progress_bar
+from wheelslim.cli.stopping import StoppedError
 
-_STOPPED = 130
 _SHOWN = 20
 
 
@@ -101,9 +101,9 @@ def env(
     try:
         with progress_bar(root.name, 0, quiet or as_json) as advance:
             report = slim_tree(root, options, advance)
-    except KeyboardInterrupt:
+    except StoppedError as error:
         typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
-        raise typer.Exit(_STOPPED) from None
+        raise typer.Exit(error.exit_code) from None
     shown = report.passed_over if verbose else report.passed_over[:_SHOWN]
     for one in shown:
         where = "" if one.path in one.reason else f"{one.path}: "

@@ -18,6 +18,7 @@ from wheelslim.archive.file_copy import write_at
 from wheelslim.archive.scratch import named_temporary
 from wheelslim.archive.storage import storage_errors
 from wheelslim.errors import Place, StorageError
+from wheelslim.file_identity import FileIdentity
 from wheelslim.pieces import Zeros, stream
 from wheelslim.source import Source
 
@@ -57,18 +58,7 @@ class Original:
         Raises:
             StorageError: somebody replaced it or wrote to it.
         """
-        with storage_errors(self.path):
-            now = self.path.lstat()
-        if _identity(now) != _identity(self.status):
-            raise StorageError(
-                "the file was changed while it was read",
-                place=Place(artifact=str(self.path)),
-                hint="Run again when nothing else writes to the tree",
-            )
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        FileIdentity.of(self.status).check(self.path, follow=False)
 
 
 @contextmanager
