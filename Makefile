@@ -66,8 +66,9 @@ format: .venv/dev ## apply the format and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: .venv/dev ## property tests again and again for FUZZ_SECONDS
-	end=$$(( $$(date +%s) + $(FUZZ_SECONDS) )); \
+fuzz: .venv/dev ## mutated files, then property tests, each for half of FUZZ_SECONDS
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run --altogether $$(( $(FUZZ_SECONDS) / 2 ))
+	end=$$(( $$(date +%s) + $(FUZZ_SECONDS) / 2 )); \
 	while FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) PYTHONPATH=tests $(BIN)/python -m pytest -q -p fuzz_profile \
 		--hypothesis-profile=fuzz -m 'hypothesis and not real and not gpu' $(TEST_ARGS); do \
 		[ $$(date +%s) -lt $$end ] || exit 0; done; exit 1

@@ -13,7 +13,7 @@ from wheelslim.account import EmbeddedAccount, shares
 from wheelslim.elf.entanglement import AddressRanges, misplacement, named_by_tags
 from wheelslim.elf.filemap import Overlay
 from wheelslim.elf.freerun import AfterCut, FreeRun
-from wheelslim.elf.layout import ObjectType, SectionFlag, SectionType
+from wheelslim.elf.layout import ObjectType, SectionFlag, SectionType, SegmentFlag
 from wheelslim.elf.overlap import sharing_bytes
 from wheelslim.elf.reader import read_dynamic
 from wheelslim.elf.references import written_addresses
@@ -72,6 +72,8 @@ def find_embedded(source: Source, elf: ElfFile) -> tuple[EmbeddedRegion, ...]:
     for index, section in enumerate(elf.sections):
         if not _may_hold(section) or misplacement(elf, index, sharing) is not None:
             continue
+        if not _is_readable(elf, section):
+            continue
         search = _Search(source.part(section.sh_offset, section.sh_size), section.sh_addr, budget)
         containers = tuple(search.containers())
         budget = search.budget
@@ -107,6 +109,15 @@ def _may_hold(section: Section) -> bool:
         and section.is_alloc
         and not section.sh_flags & SectionFlag.EXECINSTR
         and section.name not in DEVICE_SECTIONS
+    )
+
+
+def _is_readable(elf: ElfFile, section: Section) -> bool:
+    """Tell whether a process may read the section: nobody hands over what nobody can read."""
+    return any(
+        load.p_flags & SegmentFlag.R
+        for load in elf.loads
+        if load.p_vaddr <= section.sh_addr < load.address_end
     )
 
 

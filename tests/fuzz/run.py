@@ -125,6 +125,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], help="default: all")
     parser.add_argument("--seconds", type=float, default=60, help="for each target")
+    parser.add_argument("--altogether", type=float, help="seconds, shared by all targets")
     parser.add_argument("--executions", type=int, default=1 << 60, help="at most, for each target")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--engine", choices=("mutate", "atheris"), default="mutate")
@@ -132,6 +133,8 @@ def main() -> int:
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
     words = parser.parse_args()
     total = faults = 0
+    if words.altogether:
+        words.seconds = words.altogether / len(words.targets or TARGETS)
     for name in words.targets or TARGETS:
         target = TARGETS[name]
         if words.engine == "atheris":

@@ -255,16 +255,34 @@ def relocation_in_ldata(edit: ElfEdit) -> None:
     edit.relocation(0, offset=edit.section_field(".ldata", "addr") + 128)
 
 
+def unreadable_ldata(edit: ElfEdit) -> None:
+    """Nobody can hand over to the driver what nobody can read (a finding of the fuzzer)."""
+    address = edit.section_field(".ldata", "addr")
+    for nth in range(9):
+        start = edit.segment_field(PT_LOAD, "vaddr", nth)
+        if start <= address < start + edit.segment_field(PT_LOAD, "memsz", nth):
+            edit.segment(PT_LOAD, nth, flags=0)
+            return
+
+
 @pytest.mark.parametrize(
     ("edit", "searched"),
     [
+        (unreadable_ldata, 0),
         (in_ldata(GNU_HASH), 2),
         (relocation_in_ldata, 2),
         (section(".ldata", addr=0x9000_0000), 0),
         (section(".ldata", offset=0x1000), 0),
         (segment(elf.PT_NOTE, offset=0x2100, vaddr=0x2100), 3),
     ],
-    ids=["a table in one", "a relocated word in one", "another address", "over others", "elsewhere"],
+    ids=[
+        "unreadable",
+        "a table in one",
+        "a relocated word in one",
+        "another address",
+        "over others",
+        "elsewhere",
+    ],
 )
 def test_embedded_containers_that_something_else_uses_stay(
     edit: Callable[[ElfEdit], None], searched: int, tmp_path: Path
