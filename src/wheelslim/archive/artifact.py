@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,8 +31,7 @@ class MemberType(Enum):
     HARDLINK = "hardlink"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One name in an artifact.
 
     ``name`` is the POSIX path inside the artifact, ``size`` the uncompressed bytes, ``stored`` the

@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelslim.errors import ArchiveError, Place
 
@@ -24,8 +24,7 @@ ALGORITHMS = ("sha256", "sha384", "sha512")
 _WRITE_AGAIN = "Pack the wheel again (python -m wheel pack writes a correct RECORD)"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEntry:
+class RecordEntry(NamedTuple):
     """One row: ``digest`` and ``size`` (bytes) are None where the row leaves them empty."""
 
     path: str

@@ -211,9 +211,12 @@ class WheelArtifact:
 
 def member_type(entry: ZipEntry) -> MemberType:
     """Tell what a member is, from its name and its Unix mode."""
+    return _type_of(entry, entry.unix_mode)
+
+
+def _type_of(entry: ZipEntry, mode: int | None) -> MemberType:
     if entry.is_directory:
         return MemberType.DIRECTORY
-    mode = entry.unix_mode
     if mode is not None and stat.S_ISLNK(mode):
         return MemberType.SYMLINK
     return MemberType.FILE
@@ -226,7 +229,7 @@ def member_of(entry: ZipEntry) -> Member:
         name=entry.name,
         size=entry.size,
         stored=entry.compressed_size,
-        type=member_type(entry),
+        type=_type_of(entry, mode),
         mode=None if mode is None else stat.S_IMODE(mode),
         facts=(entry.date, entry.time, entry.internal_attributes, entry.comment),
     )

@@ -175,8 +175,9 @@ class _Check:
         rows = {row[0]: row for row in after}
         listed = [name for name in self._infos if not name.endswith("/")]
         _same("RECORD's list", original.record_name, [], [name for name in listed if name not in rows])
-        for row in kept:
-            if row[0] not in self._rewritten:
+        unchanged = [row for row in kept if row[0] not in self._rewritten]
+        if unchanged != [rows[row[0]] for row in unchanged]:
+            for row in unchanged:
                 _same("a row of RECORD", row[0], row, rows[row[0]])
         for name in sorted(self._rewritten):
             if name == original.record_name:

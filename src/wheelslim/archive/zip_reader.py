@@ -7,7 +7,7 @@ agree. Nothing is inflated then.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelslim.archive.zip_directory import DirectoryRecord, read_directory
 from wheelslim.archive.zip_end import find_directory
@@ -40,8 +40,7 @@ _USUAL_EXTRA = 32
 _WINDOW = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class ZipEntry:
+class ZipEntry(NamedTuple):
     """One member: what both headers say, and where it lies.
 
     Its bytes in the file are the local header at ``header_offset``, the data at ``data_offset``
@@ -213,7 +212,7 @@ def _read_local(window: Window, record: DirectoryRecord) -> ZipEntry:
     end = data_offset + record.compressed_size
     if deferred:
         end += _descriptor_size(window, record, end)
-    return ZipEntry(*record, local_extra=local_extra, data_offset=data_offset, end_offset=end)
+    return ZipEntry(*record, local_extra, data_offset, end)
 
 
 def _widen_local(record: DirectoryRecord, extra: bytes, compressed: int, size: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ _NAMES = frozenset(("checksums.txt", "sha256sums", "sha256sums.txt", "sha256sum.
 
 def is_checksum_list(name: str) -> bool:
     """Whether a member with this name is taken for a list of checksums."""
-    return posixpath.basename(name).lower() in _NAMES
+    return name.rpartition("/")[2].lower() in _NAMES
 
 
 def without(text: str, list_name: str, dropped: Collection[str]) -> str | None:
