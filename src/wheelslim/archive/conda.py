@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelslim.archive.allowance import Allowance
 from wheelslim.archive.artifact import ArtifactKind, Member, MemberType
 from wheelslim.archive.conda_container import Component, Container, read_container
 from wheelslim.archive.conda_name import INDEX_JSON, CondaName
@@ -98,7 +99,7 @@ class CondaArtifact:
 
     def headers(self) -> Iterator[tuple[TarHeader, TarReader]]:
         """Yield each member's header with the reader that stands at its data, names checked."""
-        names = TarNames()
+        names = TarNames(Allowance(self.size))
         for component in self.container.components:
             yield from self.component_headers(component, names)
         names.finish()

@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelslim.archive.allowance import Allowance
 from wheelslim.archive.artifact import MemberType
 from wheelslim.archive.compressed import Codec
 from wheelslim.archive.conda import is_info, member_place, spill
@@ -105,6 +106,7 @@ class Surveyor:
             VerifyError: a planned library does not keep its promises.
         """
         survey = self._survey
+        survey.names = TarNames(Allowance(artifact.size))
         for component in artifact.container.components:
             copy = None
             if component.codec is Codec.BZIP2:

@@ -10,9 +10,11 @@ from wheelslim.archive.artifact import MemberType
 from wheelslim.errors import ArchiveError, Place
 
 if TYPE_CHECKING:
+    from wheelslim.archive.allowance import Allowance
     from wheelslim.archive.tar_header import TarHeader
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_LINKS = 40
 """Symbolic links followed for one name, as Linux does (``MAXSYMLINKS``)."""
 
@@ -22,8 +24,9 @@ _DO_NOT_INSTALL = "Do not install this package"
 class TarNames:
     """Every name seen so far, with its type and what it links to."""
 
-    def __init__(self) -> None:
-        """Start without names."""
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        """Start without names; the sizes of the members are taken from ``allowance``."""
+        self._allowance = allowance
         self._types: dict[str, MemberType] = {}
         self._symlinks: dict[str, str] = {}
         self._components: dict[str, str] = {}
@@ -32,17 +35,19 @@ class TarNames:
         """Take one member's name in; ``component`` names the tar that it lies in.
 
         Raises:
-            ArchiveError: the name is absolute, has ``..`` or was seen before; a hard link does not
-                name an earlier file of the same tar.
+            ArchiveError: the name is absolute, has ``..`` or control characters, or was seen before; a
+                hard link does not name an earlier file of the same tar; the members are too large.
         """
         name = header.name
+        if self._allowance is not None:
+            self._allowance.take(header.size)
         if name in (".", "") and header.type is MemberType.DIRECTORY:
             return
         if not name or is_unsafe(name):
             raise ArchiveError(
-                "a member's name leads outside the package",
+                "a member's name leads outside the package or is no plain path",
                 place=Place(member=repr(name)),
-                expected="a relative path without '..'",
+                expected="a relative path without '..' and control characters",
                 hint=_DO_NOT_INSTALL,
             )
         known = self._types.get(name)
@@ -129,8 +134,9 @@ class TarNames:
 
 
 def is_unsafe(name: str) -> bool:
-    """Whether a member's name could be written outside the directory it is unpacked into."""
-    return is_absolute(name) or "\0" in name or ".." in name.replace("\\", "/").split("/")
+    """Whether a name has control characters, or leads outside the directory that it is unpacked into."""
+    outside = is_absolute(name) or ".." in name.replace("\\", "/").split("/")
+    return outside or _CONTROL.search(name) is not None
 
 
 def is_absolute(path: str) -> bool:

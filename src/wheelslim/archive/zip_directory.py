@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelslim.archive.zip_format import (
     CENTRAL,
     CENTRAL_SIGNATURE,
+    LOCAL_SIGNATURE,
     U16_MAX,
     U32_MAX,
     ZIP64_EXTRA,
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from wheelslim.archive.zip_end import DirectoryEnd
     from wheelslim.source import Source
 
-_UNSAFE_NAME = re.compile(r"[\\\x00]|^/|^[A-Za-z]:|//|(?:^|/)\.\.?(?:/|$)")
-_SUSPICIOUS = ("\\", "\x00", "//", "/.", "\n/", "\n.")
+_UNSAFE_NAME = re.compile(r"[\\\x00-\x1f\x7f]|^/|^[A-Za-z]:|//|(?:^|/)\.\.?(?:/|$)")
+_SUSPICIOUS = re.compile(r"[\\:\x00-\x09\x0b-\x1f\x7f]|//|/\.|\n[/.]")
+_UNICODE_PATH = 0x7075
+_UNICODE_PATH_BYTES = b"up"
 _REFUSED_FLAGS = {
     Flag.ENCRYPTED | Flag.STRONG_ENCRYPTION | Flag.MASKED_HEADERS: "the member is encrypted",
     Flag.PATCHED: "the member is compressed patched data",
@@ -60,7 +64,7 @@ def read_directory(source: Source, end: DirectoryEnd) -> list[DirectoryRecord]:
 
     Raises:
         ArchiveError: a record does not parse, is encrypted, of an unsupported method, of an unsafe
-            or repeated name, or the records do not fill the directory.
+            or repeated name, the records do not fill the directory, or another archive stands before it.
     """
     data = source.read(end.start, end.size)
     records = []
@@ -76,6 +80,7 @@ def read_directory(source: Source, end: DirectoryEnd) -> list[DirectoryRecord]:
             found=f"{end.size} bytes",
         )
     _check_names(records)
+    _check_start(source, [record.header_offset for record in records] or [0], end)
     return records
 
 
@@ -101,6 +106,7 @@ def _read_record(data: bytes, position: int, end: DirectoryEnd) -> tuple[Directo
     raw_name = data[names:extras]
     extra = data[extras:comments]
     name = decode_name(raw_name, flags, here)
+    _check_unicode_path(extra, raw_name, name)
     if U32_MAX in (size, compressed_size, offset) or disk == U16_MAX:
         size, compressed_size, offset, disk = _widen(extra, (size, compressed_size, offset, disk), name)
     if disk:
@@ -127,6 +133,27 @@ def decode_name(raw: bytes, flags: int, offset: int) -> str:
             place=Place(offset=offset),
             found=repr(raw),
         ) from error
+
+
+def _check_unicode_path(extra: bytes, raw_name: bytes, name: str) -> None:
+    """Make sure that Info-ZIP's Unicode Path field (0x7075), where it counts, gives the member the same name.
+
+    Raises:
+        ArchiveError: it gives another one, which Python's zipfile takes from 3.12 on, and others do not.
+    """
+    if _UNICODE_PATH_BYTES not in extra:
+        return
+    for number, content, _ in extra_fields(extra):
+        named_crc = int.from_bytes(content[1:5], "little")
+        if number == _UNICODE_PATH and content[:1] == b"\x01" and named_crc == zlib.crc32(raw_name):
+            other = content[5:].decode("utf-8", "backslashreplace")
+            if other != name:
+                raise ArchiveError(
+                    "a member has another name in its Unicode Path field",
+                    place=Place(member=name),
+                    found=repr(other),
+                    hint="Tools differ in which one they take: pack the archive again",
+                )
 
 
 def _widen(extra: bytes, values: tuple[int, int, int, int], name: str) -> tuple[int, int, int, int]:
@@ -171,8 +198,9 @@ def _check_supported(name: str, flags: int, method: int, compressed_size: int, s
 def _check_names(records: list[DirectoryRecord]) -> None:
     # A hint of trouble in all names together is rare; only then is each name matched.
     text = "\n" + "\n".join([record.name for record in records])
-    suspicious = ":" in text or any(mark in text for mark in _SUSPICIOUS)
+    suspicious = text.count("\n") != len(records) or _SUSPICIOUS.search(text) is not None
     seen: set[str] = set()
+    folders: set[str] = set()
     for record in records:
         name = record.name
         if not name or (suspicious and _UNSAFE_NAME.search(name)):
@@ -195,3 +223,36 @@ def _check_names(records: list[DirectoryRecord]) -> None:
             raise ArchiveError(
                 "a directory has content", place=Place(member=name), found=f"{record.size} bytes"
             )
+        if is_directory:
+            folders.add(key)
+    _check_parents(seen, folders)
+
+
+def _check_start(source: Source, offsets: list[int], end: DirectoryEnd) -> None:
+    """Refuse a header at the very start that is no member's; ``offsets`` are those of the members."""
+    size, first = len(LOCAL_SIGNATURE), min(offsets)
+    if first >= size and max(offsets) < end.start and source.read(0, size) == LOCAL_SIGNATURE:
+        raise ArchiveError(
+            "another archive, or a member that is not listed, stands before the archive",
+            place=Place(offset=0),
+            expected=f"the first member, or bytes of another kind before it at {first:#x}",
+            hint="Who reads it from the front sees something else: do not install it",
+        )
+
+
+def _check_parents(names: set[str], folders: set[str]) -> None:
+    """Refuse what lies behind a file or a symbolic link; ``folders`` are the directories among ``names``."""
+    parents = {name.rpartition("/")[0] for name in names}
+    known: set[str] = set()
+    for parent in parents:
+        place = parent
+        while place and place not in known:
+            known.add(place)
+            if place in names and place not in folders:
+                raise ArchiveError(
+                    "a member lies behind another that is no directory",
+                    place=Place(member=parent),
+                    found=f"{place} is a file or a link",
+                    hint="Do not install this archive",
+                )
+            place = place.rpartition("/")[0]

@@ -83,13 +83,21 @@ def find_directory(source: Source) -> DirectoryEnd:
 
 
 def _end_position(tail: bytes, source: Source) -> int:
-    at = tail.rfind(END_SIGNATURE)
+    last = at = tail.rfind(END_SIGNATURE)
     while at >= 0:
         if at + END.size <= len(tail):
             comment = int.from_bytes(tail[at + END.size - 2 : at + END.size], "little")
             if at + END.size + comment == len(tail):
-                return at
+                break
         at = tail.rfind(END_SIGNATURE, 0, at)
+    if at >= 0 and at != last:
+        raise ArchiveError(
+            "the comment of the archive looks like end records",
+            place=Place(offset=source.size - len(tail) + last),
+            hint="Tools differ in which one they take: pack the archive again",
+        )
+    if at >= 0:
+        return at
     if source.size >= 4 and source.read(0, 4) == LOCAL_SIGNATURE:
         raise ArchiveError(
             "the zip file is cut off: it has no end record",
