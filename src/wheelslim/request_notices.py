@@ -68,4 +68,4 @@ def _kept_ptx(report: LibraryReport) -> list[Architecture]:
 def _such_as(paths: Sequence[str]) -> str:
     if len(paths) == 1:
         return f"{paths[0]} has"
-    return f"{len(paths)} libraries such as {paths[0]} have"
+    return f"{len(paths):,} libraries such as {paths[0]} have"

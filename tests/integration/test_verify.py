@@ -537,7 +537,7 @@ def test_text_names_the_place_of_what_is_broken(pair: Pair) -> None:
     text = render_verification_text(pair.verify(), 80)
     assert "BROKEN  modes and dates  see below" in text
     assert "member cuda_demo/run.sh: the mode differs (expected 0755, found 0644)" in text
-    assert "1 of 6 promises broken" in text
+    assert "broken: 1 of 6 promises" in text
 
 
 def test_json_holds_the_place(pair: Pair) -> None:

@@ -152,7 +152,7 @@ def test_wheels_that_are_no_longer_needed_go_and_strangers_stay(source: Path, tm
         "pure-1.0-py3-none-any.whl",
         "mine-1.0-py3-none-any.whl",
     }
-    assert "2 wheels of an earlier run removed" in done.stdout
+    assert "no longer needed, removed: 2 wheels" in done.stdout
 
 
 def test_a_wheel_without_code_for_the_target_is_kept_and_named(source: Path, tmp_path: Path) -> None:

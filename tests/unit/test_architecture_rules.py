@@ -13,7 +13,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Arrows point down: a module imports from its own layer or from lower ones.
 LAYERS = ["ground", "middle", "top", "cli"]
-GROUND = {"errors", "source", "pieces", "rewriter", "architecture"}
+GROUND = {"errors", "source", "pieces", "rewriter", "architecture", "units"}
 TOP = {"__init__", "pipeline", "wheelhouse"}
 SEPARATE = {"archive", "elf", "fatbin"}
 PURE = {"selection", "plan"}

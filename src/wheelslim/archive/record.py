@@ -135,7 +135,7 @@ class Record:
                 "RECORD does not list a member of the wheel",
                 place=Place(member=self.path),
                 expected=f"a row for {missing[0]}",
-                found=f"{len(missing)} members without a row",
+                found=f"without a row: {len(missing):,}",
                 hint=_WRITE_AGAIN,
             )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from wheelslim.report.units import printable
+from wheelslim.units import printable
 
 
 def console_width() -> int | None:

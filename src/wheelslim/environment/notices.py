@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelslim.report.units import count_text
 from wheelslim.selection import Coverage
+from wheelslim.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,6 +17,7 @@ from wheelslim.groups.globs import matches
 from wheelslim.groups.mentions import Index, ending_in, file_names, imported_modules, included
 from wheelslim.groups.rules import DropRequest, load_rules
 from wheelslim.groups.unused import find_unused
+from wheelslim.units import count_text
 
 if TYPE_CHECKING:
     import re
@@ -49,13 +50,14 @@ class DropPlan:
     def notices(self) -> tuple[str, ...]:
         """Sentences for people: what goes with which group, and what stays."""
         lines = [
-            f"dropped with {group}: {count:,} {'file' if count == 1 else 'files'}"
+            f"dropped with {group}: {count_text(count, 'file')}"
             for group, count in sorted(self.count().items())
         ]
         lines.extend(self.remarks)
         if self.kept:
             example, why = next(iter(self.kept.items()))
-            lines.append(f"{len(self.kept):,} files of the groups stay, such as {example}: {why}")
+            files = count_text(len(self.kept), "file")
+            lines.append(f"kept of the groups: {files}, such as {example}: {why}")
         return tuple(lines)
 
     def count(self) -> dict[str, int]:

@@ -15,6 +15,7 @@ from wheelslim.errors import ArtifactError
 from wheelslim.groups.globs import matches
 from wheelslim.groups.rules import load_rules
 from wheelslim.source import BLOCK
+from wheelslim.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +76,7 @@ def find_unused(artifact: Artifact) -> dict[str, str]:
         _add_names_in_code(artifact, nodes, {stem for stem in suspects if stem is not None})
     reached = _reached(nodes)
     return {
-        name: f"no DT_NEEDED, data or code of {len(nodes):,} files names {node.stem}"
+        name: f"no DT_NEEDED, data or code of {count_text(len(nodes), 'file')} names {node.stem}"
         for name, node in sorted(nodes.items())
         if node.stem is not None and node.stem not in reached
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.kernels.operators import operator_name, source_name
 from wheelslim.kernels.survey import survey_library
+from wheelslim.units import count_text, size_text
 
 if TYPE_CHECKING:
     from wheelslim.fatbin.model import Container
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from wheelslim.source import Source
 
 
-_MIB = 1 << 20
 _SHOWN = 8
 """How many operators are named to people."""
 
@@ -46,16 +46,16 @@ class KernelAccount:
     def text(self) -> str:
         """For people, one sentence."""
         text = (
-            f"{self.emptied:,} of {self.containers:,} containers hold only unwanted kernels and are emptied "
-            f"({self.emptied_size / _MIB:.1f} of {self.size / _MIB:.1f} MiB)"
+            f"emptied {self.emptied:,} of {count_text(self.containers, 'container')}: only unwanted kernels "
+            f"({size_text(self.emptied_size)} of {size_text(self.size)})"
         )
         if self.mixed:
-            text += f"; {self.mixed:,} hold some and stay whole ({self.mixed_size / _MIB:.1f} MiB)"
+            text += f"; kept {self.mixed:,} whole: some unwanted kernels ({size_text(self.mixed_size)})"
         if self.unlisted:
-            text += f"; {self.unlisted:,} cannot be read and stay"
+            text += f"; kept {self.unlisted:,} whose kernels cannot be read"
         if self.operators:
             rest = len(self.operators) - _SHOWN
-            text += f"; gone are {', '.join(self.operators[:_SHOWN])}"
+            text += f"; gone: {', '.join(self.operators[:_SHOWN])}"
             text += f" and {rest:,} more (--json names them)" if rest > 0 else ""
         return text
 

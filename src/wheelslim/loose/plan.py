@@ -20,6 +20,7 @@ from wheelslim.loose.decision import LooseDecision, decide
 from wheelslim.loose.image import LooseImage, LooseKind, cubin_number, is_cubin, is_fatbin, ptx_target
 from wheelslim.loose.naming import named_architecture, names_other_than, stem
 from wheelslim.selection import Coverage
+from wheelslim.units import count_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,7 +36,6 @@ _SUFFIXES = (".cubin", ".fatbin", _PTX)
 _CONDA_PATHS = "info/paths.json"
 _PTX_HEAD = 1 << 16
 _LIBRARY = ".so"
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,17 @@ class LoosePlan:
         """Sentences for people: how many files go, and which stay for want of knowledge."""
         lines = []
         if self.dropped:
-            of, size = len(self.dropped) + len(self.kept), self.dropped_size / _MIB
-            lines.append(f"loose device code: {len(self.dropped):,} of {of:,} files go, {size:.1f} MiB")
+            of = count_text(len(self.dropped) + len(self.kept), "file")
+            size = size_text(self.dropped_size)
+            lines.append(f"loose device code: dropped {len(self.dropped):,} of {of}, {size}")
         if self.unknown:
             example = self.unknown[0]
             why = self.kept[example]
-            lines.append(f"{len(self.unknown):,} loose files are not understood and stay: {example}, {why}")
+            files = count_text(len(self.unknown), "loose file")
+            lines.append(f"kept, since not understood: {files}, such as {example}: {why}")
         if self.dropped and self.lists:
-            lines.append(f"{len(self.lists):,} lists of checksums stay as they are, such as {self.lists[0]}")
+            lists = count_text(len(self.lists), "list")
+            lines.append(f"left as before: {lists} of checksums, such as {self.lists[0]}")
         return tuple(lines)
 
     @property

@@ -23,8 +23,8 @@ from wheelslim.proof.listing import Listing
 from wheelslim.proof.pairs import paired_sources
 from wheelslim.proof.promise import Finding, Promise
 from wheelslim.proof.side import Side
-from wheelslim.report.units import size_text
 from wheelslim.rewriter import HEAD_SIZE
+from wheelslim.units import count_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,26 +205,24 @@ class ArtifactProof:
 
     def _texts(self) -> dict[Promise, str]:
         count = self._counts
-        targets = len(self._devices)
-        libraries = (
-            f"in {count['libraries']:,} changed {'library' if count['libraries'] == 1 else 'libraries'}"
-        )
+        targets = count_text(len(self._devices), "target")
+        libraries = f"in {count_text(count['libraries'], 'changed library', 'changed libraries')}"
+        entries = count_text(count["entries"], "entry", "entries")
+        attributes = f"{count_text(count['attributes'], 'member')}: the same"
         texts = {
             Promise.DEVICE_CODE: (
-                f"{count['containers']:,} containers × {targets} "  # noqa: RUF001
-                f"{'target' if targets == 1 else 'targets'}: "
-                f"identical; {count['entries']:,} entries kept, byte for byte; {libraries}"
+                f"{count_text(count['containers'], 'container')} × {targets}: "  # noqa: RUF001
+                f"identical; {entries} kept, byte for byte; {libraries}"
             ),
             Promise.HOST_CODE: f"{size_text(count['host bytes'])} at the same addresses; {libraries}",
-            Promise.MEMBERS: f"{count['identical']:,} members: identical",
-            Promise.ATTRIBUTES: f"{count['attributes']:,} members: the same",
-            Promise.ORDER: f"{count['attributes']:,} members: the same",
+            Promise.MEMBERS: f"{count_text(count['identical'], 'member')}: identical",
+            Promise.ATTRIBUTES: attributes,
+            Promise.ORDER: attributes,
         }
         if count["rows"] or count["paths"] or Promise.BOOKS in self._failures:
-            rows = f"{count['rows']:,} rows of RECORD"
-            texts[Promise.BOOKS] = (
-                f"{rows}, {count['paths']:,} paths of conda: true" if count["paths"] else f"{rows}: true"
-            )
+            rows = f"{count_text(count['rows'], 'row')} of RECORD"
+            paths = f", {count_text(count['paths'], 'path')} of conda" if count["paths"] else ""
+            texts[Promise.BOOKS] = f"{rows}{paths}: true"
         if self._after.kind is ArtifactKind.FILE:
             for promise in (Promise.MEMBERS, Promise.ORDER):
                 if promise not in self._failures:

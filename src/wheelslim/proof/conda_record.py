@@ -7,6 +7,7 @@ import posixpath
 from typing import TYPE_CHECKING, Any
 
 from wheelslim.errors import Place, VerifyError
+from wheelslim.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -50,7 +51,7 @@ def prove_conda_record(
     kept = [path for path in old.get("files", ()) if member(path) not in dropped]
     listed = [path for path in new.get("files", ()) if path in kept or member(path) not in added]
     if kept != listed:
-        raise _fault(name, "the list of files differs", f"{len(kept)} files", f"{len(listed)}")
+        raise _fault(name, "the list of files differs", count_text(len(kept), "file"), f"{len(listed):,}")
     entries = {str(entry.get("_path")): entry for entry in _entries(old)}
     found = {str(entry.get("_path")): entry for entry in _entries(new)}
     for path, entry in found.items():

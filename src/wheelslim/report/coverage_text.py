@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from wheelslim.account import label_order
 from wheelslim.coverage import Verdict
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, printable
 from wheelslim.selection import Coverage
+from wheelslim.units import count_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.report.text import render_prune_text
-from wheelslim.report.units import count_text
+from wheelslim.units import count_text
 
 if TYPE_CHECKING:
     from wheelslim.environment.outcome import EnvironmentReport

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.explanation import containers_of
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, printable, size_text
+from wheelslim.units import count_text, printable, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +94,9 @@ def _kernels(place: ExplainedPlace, several: bool, verbose: bool) -> Iterator[st
     if place.kernels is None:
         return
     of = f" of container {place.number}" if several else ""
+    if not place.kernels and not place.fault:
+        yield f"no kernels{of}\n"
+        return
     yield f"{count_text(len(place.kernels), 'kernel')}{of}:\n"
     shown = place.kernels if verbose else place.kernels[:_KERNELS]
     for name in shown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.report.page import TONE_NAMES, Tone
 from wheelslim.report.treemap import tones_of, treemap_html
-from wheelslim.report.units import saved_text, size_text
+from wheelslim.units import saved_text, size_text
 from wheelslim.version import VERSION
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from wheelslim.inspection import group_shares
 from wheelslim.plan import plan_entries
 from wheelslim.report.page import Area, Bar, Cell, Figure, Grid, Page, Tone, area_of, fewer, generation
 from wheelslim.report.prune_page import coverage_cell
-from wheelslim.report.units import count_text, saved_text, size_text
+from wheelslim.units import count_text, saved_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.device_code import compression_shares
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, printable, share_text, size_text
+from wheelslim.units import count_text, printable, share_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

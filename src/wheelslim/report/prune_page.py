@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.report.page import Area, Bar, Cell, Figure, Grid, Page, Tone, area_of, fewer
-from wheelslim.report.units import count_text, saved_text, size_text
 from wheelslim.selection import Coverage
+from wheelslim.units import count_text, saved_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from wheelslim.report.units import fitted_path, printable
+from wheelslim.units import fitted_path, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

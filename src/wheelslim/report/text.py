@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, printable, saved_text, size_text
 from wheelslim.selection import Coverage
+from wheelslim.units import count_text, printable, saved_text, size_text
 
 if TYPE_CHECKING:
     from wheelslim.report.model import LibraryReport, PruneReport
@@ -132,8 +132,8 @@ def _remarks(report: PruneReport, *, verbose: bool) -> str:
     lost = sum(item.lost for item in report.coverage)
     if lost:
         lines.append(
-            f"warning: {count_text(lost, 'container')} no longer give a target what it ran before; "
-            "explain names them"
+            f"warning: a target no longer runs what it ran before in {count_text(lost, 'container')}; "
+            "explain names each"
         )
     if report.stripped:
         lines.append(f"stripped {size_text(report.stripped)} of symbols and debug information")

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from wheelslim.report.page import Tone
-from wheelslim.report.units import size_text
+from wheelslim.units import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

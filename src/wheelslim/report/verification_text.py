@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import printable
+from wheelslim.units import count_text, printable
 
 if TYPE_CHECKING:
     from wheelslim.verification import Verification
@@ -31,6 +31,8 @@ def render_verification_text(
     broken = [finding for finding in verification.findings if finding.failure is not None]
     parts.append(printable("".join(f"{finding.promise.value}: {finding.failure}\n" for finding in broken)))
     parts.append(
-        f"{len(broken)} of {len(verification.findings)} promises broken\n" if broken else "verified\n"
+        f"broken: {len(broken)} of {count_text(len(verification.findings), 'promise')}\n"
+        if broken
+        else "verified\n"
     )
     return "\n".join(part for part in parts if part)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelslim.report.json import prune_json
 from wheelslim.report.table import Align, Table
-from wheelslim.report.units import count_text, saved_text, size_text
+from wheelslim.units import count_text, saved_text, size_text
 from wheelslim.wheelhouse.index import SIMPLE
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def wheelhouse_text(report: WheelhouseReport) -> str:
         table.totals.append(("together", size_text(before), size_text(after), saved_text(before, after)))
         lines.append(table.render(None, color=False))
     if report.reused:
-        lines.append(f"{count_text(len(report.reused), 'wheel')} there already")
+        lines.append(f"there already: {count_text(len(report.reused), 'wheel')}")
     if report.kept:
-        lines.append(f"{count_text(len(report.kept), 'wheel')} kept as they were: nothing to slim")
+        lines.append(f"nothing to slim, kept unchanged: {count_text(len(report.kept), 'wheel')}")
     if report.removed:
-        lines.append(f"{count_text(len(report.removed), 'wheel')} of an earlier run removed")
+        lines.append(f"no longer needed, removed: {count_text(len(report.removed), 'wheel')}")
     lines.extend(f"note: {notice}" for notice in report.notices)
     index = (report.directory / SIMPLE).resolve().as_uri()
     lines.append(f"pip install --require-hashes -r {report.requirements} --index-url {index}")

@@ -85,7 +85,7 @@ target  exact  compatible  JIT  none  changed
 sm_86       1         468    -     7        2
 
 note: the signature RECORD.jws was dropped
-warning: 2 containers no longer give a target what it ran before; explain names them
+warning: a target no longer runs what it ran before in 2 containers; explain names each
 note: the PTX of 1 library is gone: GPUs newer than your targets cannot run what is left (keep it with +PTX \
 or --ptx all)
 dropped 12 members:
