@@ -16,7 +16,7 @@ from wheelslim.archive.record import Record
 from wheelslim.archive.scratch import Scratch
 from wheelslim.archive.storage import storage_errors
 from wheelslim.archive.wheel_name import WheelName
-from wheelslim.archive.zip_reader import DEFAULT_MAX_RATIO, read_zip
+from wheelslim.archive.zip_reader import read_zip
 from wheelslim.errors import ArchiveError, Place, WheelslimError
 from wheelslim.rewriter import HEAD_SIZE
 from wheelslim.source import Source
@@ -40,9 +40,7 @@ class WheelArtifact:
 
     kind = ArtifactKind.WHEEL
 
-    def __init__(
-        self, path: Path, max_ratio: float = DEFAULT_MAX_RATIO, scratch_dir: Path | None = None
-    ) -> None:
+    def __init__(self, path: Path, max_ratio: float | None = None, scratch_dir: Path | None = None) -> None:
         """Open ``path`` and read its headers; nothing is inflated but METADATA and WHEEL.
 
         Raises:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from wheelslim.archive.allowance import Allowance
 from wheelslim.archive.zip_directory import DirectoryRecord, read_directory
 from wheelslim.archive.zip_end import find_directory
 from wheelslim.archive.zip_format import (
@@ -24,12 +25,6 @@ from wheelslim.errors import ArchiveError, Place
 
 if TYPE_CHECKING:
     from wheelslim.source import Source
-
-DEFAULT_MAX_RATIO = 200
-"""Bytes that an archive may unpack to per byte of its own, above which it is taken for a bomb."""
-
-_BOMB_FLOOR = 1 << 30
-"""Bytes that any archive may unpack to, whatever its ratio."""
 
 _DEFLATE_LIMIT = 1032
 """Bytes that one byte of deflate can yield at most (zlib, "Maximum Compression Factor")."""
@@ -118,17 +113,17 @@ class Window:
         return self._block[start : start + size]
 
 
-def read_zip(source: Source, max_ratio: float = DEFAULT_MAX_RATIO) -> ZipArchive:
+def read_zip(source: Source, max_ratio: float | None = None) -> ZipArchive:
     """Read all headers of the zip file that ``source`` covers.
 
     Raises:
         ArchiveError: it is no zip file, cut off, encrypted, of an unsupported method, its headers
             disagree, members overlap, a name is unsafe or repeated, or it unpacks to more than
-            ``max_ratio`` times its size.
+            ``max_ratio`` times its size (see ``Allowance``).
     """
     end = find_directory(source)
     records = read_directory(source, end)
-    _check_ratio(source, records, max_ratio)
+    _check_ratio(records, Allowance(source.size, max_ratio))
     window = Window(source)
     entries: dict[int, ZipEntry] = {}
     limit = 0
@@ -161,7 +156,7 @@ def read_zip(source: Source, max_ratio: float = DEFAULT_MAX_RATIO) -> ZipArchive
     )
 
 
-def _check_ratio(source: Source, records: list[DirectoryRecord], max_ratio: float) -> None:
+def _check_ratio(records: list[DirectoryRecord], allowance: Allowance) -> None:
     total = 0
     for record in records:
         total += record.size
@@ -172,13 +167,7 @@ def _check_ratio(source: Source, records: list[DirectoryRecord], max_ratio: floa
                 expected=f"at most {record.compressed_size * _DEFLATE_LIMIT} bytes",
                 found=f"{record.size} bytes",
             )
-    if total > max(_BOMB_FLOOR, source.size * max_ratio):
-        raise ArchiveError(
-            "the archive would unpack to far more than its size, as a zip bomb does",
-            expected=f"at most {max_ratio:g} times its {source.size} bytes",
-            found=f"{total} bytes",
-            hint="If you trust it, raise the limit (max_ratio)",
-        )
+    allowance.take(total)
 
 
 def _read_local(window: Window, record: DirectoryRecord) -> ZipEntry:

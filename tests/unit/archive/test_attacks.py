@@ -141,15 +141,21 @@ def test_the_page_has_the_rows_of_the_table() -> None:
     assert page(text) == text
 
 
-def test_the_limit_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_wheels_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = next(attack for attack in ZIP_ATTACKS if attack.name.startswith("1.3 GiB"))
+    (tmp_path / NAME).write_bytes(bomb.build())
+    with pytest.raises(ArchiveError, match="WHEELSLIM_MAX_RATIO=2000"):
+        WheelArtifact(tmp_path / NAME)
+    monkeypatch.setenv("WHEELSLIM_MAX_RATIO", "2000")
+    WheelArtifact(tmp_path / NAME).close()
+
+
+def test_the_limit_of_conda_packages_can_be_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = next(attack for attack in TAR_ATTACKS if attack.name.startswith("1 TiB"))
     write_conda(tmp_path / "a.conda", "a", *conda_package(bomb))
     monkeypatch.setenv("WHEELSLIM_MAX_RATIO", "inf")
     with CondaArtifact(tmp_path / "a.conda") as artifact, pytest.raises(ArchiveError, match="truncated"):
         list(artifact.walk(lambda member, head: False))
     monkeypatch.setenv("WHEELSLIM_MAX_RATIO", "a lot")
-    with (
-        CondaArtifact(tmp_path / "a.conda") as artifact,
-        pytest.raises(UsageError, match="no positive number"),
-    ):
-        list(artifact.walk(lambda member, head: False))
+    with pytest.raises(UsageError, match="no positive number"):
+        CondaArtifact(tmp_path / "a.conda")
