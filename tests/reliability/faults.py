@@ -122,6 +122,7 @@ def child(words: list[str], root: Path, disk: Disk, fault: Fault | None, at: int
         code = 99
         try:
             sys.argv = ["wheelslim", *words]
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # A job in the background ignores it.
             if fault is not None:
                 disk.arm(root, fault, at)
             main()

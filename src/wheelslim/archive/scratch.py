@@ -22,6 +22,9 @@ if sys.platform != "win32":
 PREFIX = ".wheelslim-"
 """First characters of the name of every temporary file, by which leftovers are recognised."""
 
+_NAMES: set[Path] = set()
+"""Every name that this process gave to a temporary file, from before the file is there."""
+
 _BINARY = getattr(os, "O_BINARY", 0)
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
@@ -36,13 +39,26 @@ def named_temporary(directory: Path, mode: int = 0o666) -> tuple[int, Path]:
     """
     while True:
         path = directory / f"{PREFIX}{secrets.token_hex(8)}.tmp"
+        _NAMES.add(path)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | _CLOEXEC, mode)
         except FileExistsError:
+            _NAMES.discard(path)
             continue
         if _lock(fd) is not Lock.TAKEN:
             return fd, path
+        _NAMES.discard(path)
         os.close(fd)
+
+
+def remove_own() -> None:
+    """Remove what is left of this process's temporary files: for its end.
+
+    A signal can raise between any two steps, also between making a file and taking care of it.
+    """
+    while _NAMES:
+        with suppress(OSError):
+            _NAMES.pop().unlink()
 
 
 def remove_leftovers(directory: Path) -> int:

@@ -16,7 +16,7 @@ from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
-from wheelslim.cli.stopping import StoppedError, catch_signals
+from wheelslim.cli.stopping import StoppedError, catch_signals, leave_nothing
 from wheelslim.cli.verify import verify
 from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
@@ -69,9 +69,11 @@ def main() -> None:
         echo_error(error)
         sys.exit(error.exit_code)
     except StoppedError as error:
+        leave_nothing()
         typer.echo("wheelslim: stopped; what was not finished is removed", err=True)
         sys.exit(error.exit_code)
     except MemoryError:
+        leave_nothing()
         typer.echo("wheelslim: out of memory; what was not finished is removed", err=True)
         sys.exit(ExitCode.IO)
     except OSError as error:
@@ -79,6 +81,7 @@ def main() -> None:
         sys.exit(ExitCode.IO)
     except Exception as error:
         if isinstance(error, RuntimeError) and "start new thread" in str(error):
+            leave_nothing()
             typer.echo("wheelslim: no memory for threads; what was not finished is removed", err=True)
             sys.exit(ExitCode.IO)
         if os.environ.get("WHEELSLIM_DEBUG"):

@@ -39,7 +39,7 @@ from wheelslim.cli.options import (
 )
 from wheelslim.cli.page_file import Html, write_page
 from wheelslim.cli.progress import progress_bar
-from wheelslim.cli.stopping import StoppedError
+from wheelslim.cli.stopping import StoppedError, leave_nothing
 
 _SHOWN = 20
 
@@ -102,6 +102,7 @@ def env(
         with progress_bar(root.name, 0, quiet or as_json) as advance:
             report = slim_tree(root, options, advance)
     except StoppedError as error:
+        leave_nothing()
         typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
         raise typer.Exit(error.exit_code) from None
     shown = report.passed_over if verbose else report.passed_over[:_SHOWN]

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import signal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_SOON = 0.005
+"""Seconds after which to look again."""
 
 _STOPPED = 128
 """A shell's exit code for a signal is this and its number."""
@@ -28,5 +35,29 @@ def catch_signals() -> None:
         signal.signal(signal.SIGTERM, _stop)
 
 
-def _stop(number: int, _frame: object) -> None:
+def leave_nothing() -> None:
+    """Remove temporary files that nobody had taken care of yet when everything ended at once."""
+    from wheelslim.archive.scratch import remove_own
+
+    remove_own()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _imports(frame):
+        signal.signal(signal.SIGALRM, lambda _, later: _stop(number, later))
+        signal.setitimer(signal.ITIMER_REAL, _SOON)
+        return
     raise StoppedError(number)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Tell whether the importer itself is at work.
+
+    What is raised in there is swallowed where a weak reference is called back, and the lock of all
+    imports stays taken: every thread that imports waits for ever (seen with CPython 3.11).
+    """
+    return (
+        frame is not None
+        and frame.f_code.co_filename.startswith("<frozen importlib")
+        and hasattr(signal, "setitimer")
+    )
