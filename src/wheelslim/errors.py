@@ -57,7 +57,7 @@ class WheelslimError(Exception):
     """Root of every error that wheelslim raises on purpose.
 
     ``what`` says in one sentence what is wrong, ``expected`` and ``found`` make it concrete, and
-    ``hint`` says what to do about it.
+    ``hint`` says what to do about it, in one line or several.
     """
 
     exit_code = ExitCode.UNSUPPORTED
@@ -84,8 +84,9 @@ class WheelslimError(Exception):
         self.place = self.place.within(replace(Place(), **outer))  # type: ignore[arg-type]
         return self
 
-    def __str__(self) -> str:
-        """One message: place, fault, expected against found, what to do."""
+    @property
+    def message(self) -> str:
+        """What is wrong: place, fault, expected against found."""
         where = str(self.place)
         text = f"{where}: {self.what}" if where else self.what
         if self.expected is not None and self.found is not None:
@@ -94,9 +95,16 @@ class WheelslimError(Exception):
             text += f" (expected {self.expected})"
         elif self.found is not None:
             text += f" (found {self.found})"
-        if self.hint is not None:
-            text += f". {self.hint}"
         return text
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do, line by line."""
+        return tuple((self.hint or "").splitlines())
+
+    def __str__(self) -> str:
+        """All of it in one line."""
+        return ". ".join((self.message, *self.advice))
 
 
 class UsageError(WheelslimError):

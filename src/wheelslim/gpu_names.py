@@ -103,6 +103,17 @@ NAMES: Mapping[str, ComputeCapability] = MappingProxyType(
 )
 """Every known product, by its key: lower case, without spaces, dashes and underscores."""
 
+SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "rtx3000": ("quadrortx3000", "rtx3000ada", "rtxpro3000"),
+        "rtx4000": ("quadrortx4000", "rtx4000ada", "rtxpro4000"),
+        "rtx5000": ("quadrortx5000", "rtx5000ada", "rtxpro5000"),
+        "rtx6000": ("quadrortx6000", "rtx6000ada", "rtxpro6000"),
+        "titanx": ("gtxtitanx", "titanxpascal"),
+    }
+)
+"""Names that NVIDIA gave to several chips, and the full names that tell them apart."""
+
 _MEMORY_SIZE = re.compile(r"(?<=[\s_-])[0-9]+\s?gb?(?=$|[\s_-])", re.ASCII)
 _IGNORED = re.compile(r"[\s_()-]+")
 _BRANDS = re.compile(r"nvidia|geforce|tesla|quadro|jetson|drive|agx|dgx|hgx|rtx(?=a[0-9])")
@@ -136,6 +147,17 @@ def lookup(name: str) -> ComputeCapability | None:
             shorter = key[brand.end() :]
         key = shorter
     return NAMES.get(key)
+
+
+def several(name: str) -> tuple[str, ...]:
+    """Return the keys of the products that share ``name``, none where it is the name of at most one."""
+    key = key_of(name)
+    while key and key not in SEVERAL:
+        brand = _BRANDS.match(key)
+        if brand is None:
+            return ()
+        key = key[brand.end() :]
+    return SEVERAL.get(key, ())
 
 
 def resembling(name: str, limit: int = 5) -> tuple[str, ...]:

@@ -136,14 +136,19 @@ def _parse_chunk(chunk: str, detect: Detect) -> list[Target]:
 
     Where both readings make sense (``b200 Blackwell``) the words win: they name no fewer devices.
     """
-    try:
-        return [target for word in chunk.split() for target in _parse_word(word, detect)]
-    except TargetError:
-        stem, keep_ptx = _without_ptx(chunk)
-        capability = gpu_names.lookup(stem)
-        if capability is None:
+    words = chunk.split()
+    targets: list[Target] = []
+    for position, word in enumerate(words):
+        try:
+            targets.extend(_parse_word(word, detect))
+        except TargetError:
+            stem, keep_ptx = _without_ptx(chunk)
+            if capability := gpu_names.lookup(stem):
+                return [Target(capability, keep_ptx=keep_ptx)]
+            if words[1:]:
+                _refuse_name(" ".join(words[position:]))
             raise
-        return [Target(capability, keep_ptx=keep_ptx)]
+    return targets
 
 
 def _without_ptx(word: str) -> tuple[str, bool]:
@@ -175,6 +180,7 @@ def _parse_word(word: str, detect: Detect) -> Iterator[Target]:
     elif product := gpu_names.lookup(stem):
         yield Target(product, keep_ptx=keep_ptx)
     else:
+        _refuse_ambiguous(word, stem)
         raise _unknown(word, gpu_names.resembling(stem))
 
 
@@ -184,7 +190,7 @@ def _device(architecture: Architecture, keep_ptx: bool) -> Target:
 
 def _known(word: str, number: int, suffix: Suffix) -> Architecture:
     if number not in KNOWN_NUMBERS:
-        raise _unknown(word)
+        raise _unknown(word, _neighbours(number))
     if number < _FIRST_NUMBER[suffix]:
         first = Architecture(_FIRST_NUMBER[suffix], suffix)
         raise TargetError(
@@ -194,16 +200,51 @@ def _known(word: str, number: int, suffix: Suffix) -> Architecture:
     return Architecture(number, suffix)
 
 
-def _unknown(word: str, resembling: Iterable[str] = ()) -> TargetError:
-    names = ", ".join(f"{name} ({gpu_names.NAMES[name]})" for name in resembling)
-    meant = f"Did you mean {names}? " if names else ""
-    numbers = ", ".join(f"sm_{number}" for number in KNOWN_NUMBERS)
-    return TargetError(
-        f"unknown target {_shown(word)}",
-        hint=f"{meant}Known are {numbers}, with a from sm_90 and f from sm_100 on; each also as 86 or 8.6, "
-        "with +PTX, or as compute_86; native; product names such as a100, h100 or rtx-4090; "
-        "and the names in TORCH_CUDA_ARCH_LIST, such as Ampere",
+def _neighbours(number: int) -> list[str]:
+    """The known numbers on both sides, as people write them."""
+    below = [f"sm_{known}" for known in KNOWN_NUMBERS if known < number][-1:]
+    above = [f"sm_{known}" for known in KNOWN_NUMBERS if known > number][:1]
+    return [*below, *above] if below and above else []
+
+
+def _refuse_ambiguous(word: str, stem: str) -> None:
+    """Raise TargetError if several chips have that name."""
+    if meant := gpu_names.several(stem):
+        raise TargetError(
+            f"{_shown(word)} is the name of several GPUs", hint=f"Write {_alternatives(_with_numbers(meant))}"
+        )
+
+
+def _refuse_name(words: str) -> None:
+    """Raise TargetError if ``words``, the rest of a list without commas, are much like one product's name."""
+    stem, _ = _without_ptx(words)
+    _refuse_ambiguous(words, stem)
+    if gpu_names.lookup(stem):
+        raise TargetError(
+            f"{_shown(words)} is a name with spaces in a list", hint="Put a comma before and behind it"
+        )
+    if meant := gpu_names.resembling(stem):
+        raise _unknown(words, meant)
+
+
+def _unknown(word: str, meant: Iterable[str] = ()) -> TargetError:
+    meant = _with_numbers(meant)
+    lines = [f"Did you mean {_alternatives(meant)}?"] if meant else []
+    lines.append(f"Known are sm_{', '.join(map(str, KNOWN_NUMBERS))}, written sm_86, 86 or 8.6")
+    lines.append(
+        "and sm_90a, sm_100f, 8.6+PTX, compute_86, native, products such as a100 or rtx-4090, "
+        "and the names in TORCH_CUDA_ARCH_LIST"
     )
+    return TargetError(f"unknown target {_shown(word)}", hint="\n".join(lines))
+
+
+def _with_numbers(names: Iterable[str]) -> list[str]:
+    """Say of each product which capability it has."""
+    return [f"{name} ({gpu_names.NAMES[name]})" if name in gpu_names.NAMES else name for name in names]
+
+
+def _alternatives(words: list[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
 
 def _shown(word: str) -> str:

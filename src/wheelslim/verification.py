@@ -119,5 +119,5 @@ def _devices(
         return devices_of(next(iter(told))), ()
     except TargetError as error:
         raise UsageError(
-            "wheelslim.json names a target that this version does not know", found=str(error)
+            "wheelslim.json names a target that this version does not know", found=error.message
         ) from error

@@ -51,3 +51,28 @@ def test_a_closed_pipe_is_no_traceback() -> None:
         ["bash", "-c", command], capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, check=False
     )
     assert b"Traceback" not in done.stderr
+
+
+def test_what_to_do_about_an_error_stands_on_lines_of_its_own() -> None:
+    done = wheelslim("check", "-a", "sm_85", BY_NAME["rdc"].path)
+    assert done.returncode == 2
+    first, *advice = done.stderr.decode().splitlines()
+    assert first == "wheelslim: unknown target 'sm_85'"
+    assert advice[0] == "  Did you mean sm_80 or sm_86?"
+    assert all(line.startswith("  ") for line in advice)
+
+
+def test_an_error_fits_the_terminal(tmp_path: Path) -> None:
+    code = (
+        "import os, pty, sys; os.environ['COLUMNS'] = '60'; "
+        "sys.exit(os.waitstatus_to_exitcode(pty.spawn([sys.executable, '-m', 'wheelslim', *sys.argv[1:]])))"
+    )
+    command = [sys.executable, "-c", code, "check", "-a", "sm_85", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    done = subprocess.run(
+        command, capture_output=True, stdin=subprocess.DEVNULL, env=environment, check=False
+    )
+    lines = done.stdout.decode().splitlines()
+    assert done.returncode == 2
+    assert "TORCH_CUDA_ARCH_LIST" in " ".join(lines)
+    assert all(len(line) <= 60 for line in lines)

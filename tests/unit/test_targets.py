@@ -16,7 +16,7 @@ from packaging.utils import parse_wheel_filename
 
 from wheelslim.architecture import Architecture, ComputeCapability, Suffix
 from wheelslim.errors import ExitCode, TargetError
-from wheelslim.gpu_names import NAMES
+from wheelslim.gpu_names import NAMES, SEVERAL
 from wheelslim.native import from_nvidia_smi, from_nvml, native
 from wheelslim.targets import KNOWN_NUMBERS, Target, build_tag, known_names, parse_targets
 
@@ -154,7 +154,7 @@ def test_unknown_words_list_what_is_known(word: str) -> None:
         parse_targets(word)
     message = str(error.value)
     assert error.value.exit_code is ExitCode.USAGE
-    assert all(f"sm_{number}" in message for number in KNOWN_NUMBERS)
+    assert f"sm_{', '.join(map(str, KNOWN_NUMBERS))}" in message
     assert "native" in message
     assert "TORCH_CUDA_ARCH_LIST" in message
 
@@ -162,8 +162,14 @@ def test_unknown_words_list_what_is_known(word: str) -> None:
 @pytest.mark.parametrize(
     ("word", "in_message"),
     [
-        ("rtx6000", ["quadrortx6000 (7.5)", "rtx6000ada (8.9)", "rtxpro6000 (12.0)"]),
-        ("titanx", ["gtxtitanx (5.2)", "titanxpascal (6.1)"]),
+        ("rtx6000", ["'rtx6000' is the name of several GPUs", "quadrortx6000 (7.5)", "rtxpro6000 (12.0)"]),
+        ("NVIDIA RTX 6000", ["several GPUs", "quadrortx6000 (7.5), rtx6000ada (8.9) or rtxpro6000 (12.0)"]),
+        ("sm_86 RTX 6000", ["'RTX 6000' is the name of several GPUs"]),
+        ("TITAN X", ["several GPUs", "gtxtitanx (5.2) or titanxpascal (6.1)"]),
+        ("sm_86 RTX 4090", ["'RTX 4090' is a name with spaces in a list", "a comma before"]),
+        ("RTX 5090 Ti", ["unknown target 'RTX 5090 Ti'", "rtx5090 (12.0)"]),
+        ("sm_85", ["Did you mean sm_80 or sm_86?"]),
+        ("9.1", ["Did you mean sm_90 or sm_100?"]),
         ("nano", ["jetsonnano (5.3)", "orinnano (8.7)"]),
         ("rtx409", ["rtx4090 (8.9)"]),
         ("sm_86a", ["suffix a", "sm_90a"]),
@@ -177,7 +183,16 @@ def test_errors_say_what_to_write_instead(word: str, in_message: list[str]) -> N
         parse_targets(word)
     message = str(error.value)
     assert [part for part in in_message if part not in message] == []
-    assert len(message) < 1200
+    assert len(error.value.message) < 100
+    assert all(len(line) < 170 for line in error.value.advice)
+
+
+def test_every_name_of_several_gpus_is_refused_with_all_of_them() -> None:
+    for shared, full in SEVERAL.items():
+        assert shared not in NAMES
+        assert len({NAMES[name] for name in full}) == len(full)
+        assert set(full) >= {f"{mark}{shared}" for mark in ("quadro", "gtx") if f"{mark}{shared}" in NAMES}
+        assert set(full) >= {f"{shared}{mark}" for mark in ("ada", "pascal") if f"{shared}{mark}" in NAMES}
 
 
 @pytest.mark.parametrize("words", ["", " ", ",;", [], ["", " "]])

@@ -10,7 +10,11 @@ from typing import Any
 
 import typer
 
+from wheelslim.errors import WheelslimError
 from wheelslim.units import printable
+
+_ADVICE = "  "
+"""What stands before a line that says what to do."""
 
 
 def console_width() -> int | None:
@@ -38,7 +42,22 @@ def echo_json(values: list[dict[str, Any]], *, several: bool) -> None:
 
 
 def echo_error(message: object) -> None:
-    """Print one message to standard error; names in it come from artifacts and may not steer the terminal."""
+    """Print one message to standard error: what is wrong, and what to do on lines of its own.
+
+    Names in it come from artifacts and may not steer the terminal.
+    """
+    lines = [f"wheelslim: {message}"]
+    if isinstance(message, WheelslimError):
+        lines = [f"wheelslim: {message.message}", *(_ADVICE + line for line in message.advice)]
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in lines for part in _wrapped(line, width)]
     encoding = sys.stderr.encoding or "utf-8"
-    text = printable(f"wheelslim: {message}").encode(encoding, "backslashreplace").decode(encoding)
+    text = printable("\n".join(lines)).encode(encoding, "backslashreplace").decode(encoding)
     typer.echo(text, err=True)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(line, width, subsequent_indent=_ADVICE, break_long_words=False, break_on_hyphens=False)
