@@ -23,6 +23,7 @@ class FileDigest:
         """Get ready."""
         self._path = path
         self._stop = threading.Event()
+        self._identity: FileIdentity | None = None
         self._pool = ThreadPoolExecutor(1, "digest")
 
     def start(self) -> None:
@@ -49,7 +50,8 @@ class FileDigest:
         Raises:
             StorageError: somebody replaced it or wrote to it.
         """
-        self._identity.check(self._path)
+        if self._identity is not None:
+            self._identity.check(self._path)
 
     def _run(self) -> str:
         digest = hashlib.sha256()

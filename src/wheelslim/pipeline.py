@@ -49,8 +49,12 @@ def prune(path: Path, options: PruneOptions, progress: Callable[[int], None] | N
         with FileDigest(path) as digest:
             if not options.dry_run:
                 digest.start()  # Early: one core is idle while the other reads headers.
-            with open_artifact(path, options.scratch_dir) as artifact:
-                return _prune_open(artifact, options, digest, progress)
+            try:
+                with open_artifact(path, options.scratch_dir) as artifact:
+                    return _prune_open(artifact, options, digest, progress)
+            except WheelslimError:
+                digest.check_unchanged()  # What seems broken may only be half written.
+                raise
     except WheelslimError as error:
         raise error.at(artifact=str(path)) from error.__cause__
 
