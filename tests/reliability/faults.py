@@ -199,7 +199,7 @@ def run_sweep(scenario: str, fault: str, *, step: int = 1, first: int = 1) -> di
         words = [scenario, fault, "--step", str(step), "--first", str(first), "--root", f"{folder}/root"]
         path = os.pathsep.join(map(str, (HERE.parent / "src", HERE)))
         env = {"LD_PRELOAD": str(wrapper), "PYTHONPATH": path, "WHEELSLIM_DEBUG": ""}
-        out = must([sys.executable, "-m", "reliability.faults", *words], env=env)
+        out = must([sys.executable, "-m", "reliability.faults", *words], env=env, timeout=3000)
         answer: dict[str, Any] = json.loads(out.splitlines()[-1])
         return answer
 
