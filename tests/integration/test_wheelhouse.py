@@ -135,6 +135,7 @@ def test_other_targets_need_another_wheelhouse_or_force(source: Path, tmp_path: 
     wheelslim("-a", "sm_86", *words)
     refused = wheelslim("-a", "sm_90", *words)
     assert refused.returncode == 2
+    assert "(expected targets sm_90, found targets sm_86)" in refused.stderr
     assert (house / SLIM).exists()
     forced = wheelslim("-a", "sm_90", *words, "--force")
     assert forced.returncode == 0, forced.stderr
@@ -163,7 +164,21 @@ def test_a_wheel_without_code_for_the_target_is_kept_and_named(source: Path, tmp
     assert "hopper" in done.stdout
     alone = wheelslim("-a", "sm_86", "hopper", "-o", tmp_path / "alone", "--find-links", source)
     assert alone.returncode == 4
-    assert not (tmp_path / "alone" / "requirements.slim.txt").exists()
+    assert list((tmp_path / "alone").iterdir()) == []
+    again = wheelslim("-a", "sm_90", "hopper", "-o", tmp_path / "alone", "--find-links", source)
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_run_without_code_for_the_target_leaves_an_older_wheelhouse_alone(
+    source: Path, tmp_path: Path
+) -> None:
+    house = tmp_path / "house"
+    assert wheelslim("-a", "sm_86", "demo", "-o", house, "--find-links", source).returncode == 0
+    before = {path.name: path.read_bytes() for path in house.iterdir() if path.is_file()}
+    for extra in ((), ("--force",)):
+        failed = wheelslim("-a", "sm_86", "hopper", "-o", house, "--find-links", source, *extra)
+        assert failed.returncode == 4
+        assert {path.name: path.read_bytes() for path in house.iterdir() if path.is_file()} == before
 
 
 def test_what_pip_does_not_find_is_said_in_its_words(source: Path, tmp_path: Path) -> None:
@@ -195,6 +210,28 @@ def test_a_failed_run_keeps_what_is_done_for_the_next(source: Path, tmp_path: Pa
     broken.write_bytes(whole)
     report = json.loads(wheelslim(*words).stdout)
     assert SLIM in report["reused"]
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_failed_run_does_not_lend_its_wheels_to_other_targets(
+    source: Path, tmp_path: Path, finished: bool
+) -> None:
+    """Two runs for different targets, of which the first or the second fails at its second wheel."""
+    house = tmp_path / "house"
+    broken = source / "demo_blas-1.0-py3-none-any.whl"
+    whole = broken.read_bytes()
+    words = ("demo", "-o", house, "--find-links", source)
+    if finished:
+        assert wheelslim("-a", "sm_86", *words).returncode == 0
+    broken.write_bytes(whole[:200] + bytes([whole[200] ^ 0xFF]) + whole[201:])
+    assert wheelslim("-a", "sm_90" if finished else "sm_86", *words, "--force").returncode not in (0, 2)
+    broken.write_bytes(whole)
+    done = wheelslim("-a", "sm_90", *words, *(["--force"] if finished else []))
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in house.glob("demo*.whl")} == {
+        "demo-1.0-0_sm90-py3-none-any.whl",
+        "demo_blas-1.0-0_sm90-py3-none-any.whl",
+    }
 
 
 def test_downloads_from_an_index_over_http(source: Path, tmp_path: Path) -> None:

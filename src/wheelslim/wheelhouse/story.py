@@ -22,11 +22,11 @@ from wheelslim.environment.replacement import opened, sha256_of
 from wheelslim.errors import ArtifactError, Place, TargetNeverSupportedError, UsageError, WheelslimError
 from wheelslim.pipeline import PruneOptions, prune
 from wheelslim.wheelhouse.index import METADATA, write_index
-from wheelslim.wheelhouse.lock import Lock, LockedWheel, write_text
+from wheelslim.wheelhouse.lock import LOCK, Lock, LockedWheel, write_text
 from wheelslim.wheelhouse.pip import Pip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
 
     from wheelslim.report.model import PruneReport
@@ -114,6 +114,7 @@ class _Run:
         self._directory = options.prune.output_dir
         self._say = say
         self._request = describe_request(options.prune)
+        self._anew = options.prune.force
         self._old = self._old_lock()
         self._done: dict[str, LockedWheel] = {}
         self._mutex = Mutex()
@@ -126,12 +127,15 @@ class _Run:
         old = Lock.read(self._directory)
         if old is None:
             return Lock.of(self._request, ())
-        if dict(old.request) != self._request and not self._options.prune.force:
+        self._anew = self._options.prune.force or dict(old.request) != self._request
+        finished = (self._directory / REQUIREMENTS).exists()
+        if dict(old.request) != self._request and finished and not self._options.prune.force:
+            differ = [key for key in self._request if old.request.get(key) != self._request[key]]
             raise UsageError(
                 "the wheelhouse is for other targets or options",
                 place=Place(artifact=str(self._directory)),
-                expected=str(self._request),
-                found=str(dict(old.request)),
+                expected=_words(self._request, differ),
+                found=_words(old.request, differ),
                 hint="Choose another --output-dir, or --force to build it anew",
             )
         return old
@@ -147,6 +151,7 @@ class _Run:
         with TemporaryDirectory(prefix=PREFIX, dir=self._directory) as scratch:
             self._collect(pip, resolved, Path(scratch))
         if self._unsupported and not self._reports and not self._reused:
+            self._take_back()
             raise self._unsupported[0]
         lock = Lock.of(self._request, self._done.values())
         write_index(self._directory, lock.wheels)
@@ -188,7 +193,7 @@ class _Run:
     def _reuse(self, wheel: Resolved) -> bool:
         """Whether the result of the same source is there, whole."""
         known = None if wheel.sha256 is None else self._old.by_source.get(wheel.sha256)
-        if known is None or self._options.prune.force:
+        if known is None or self._anew:
             return False
         path = self._directory / known.file
         if not path.is_file() or path.stat().st_size != known.size or _sha256(path) != known.sha256:
@@ -234,8 +239,9 @@ class _Run:
                 self._kept.append(result.name)
             else:
                 self._reports[result.name] = report
-            # What is done so far counts, should the run fail.
-            Lock.of(self._request, {**self._old.by_source, **self._done}.values()).write(self._directory)
+            if not self._anew or not self._old.wheels:
+                # What is done so far counts, should the run fail; what is for another request does not.
+                Lock.of(self._request, {**self._old.by_source, **self._done}.values()).write(self._directory)
         self._say(f"{result.name} is done")
 
     def _slim(self, source: Path, scratch: Path) -> tuple[Path, PruneReport | None]:
@@ -257,6 +263,17 @@ class _Run:
             slimmed.replace(result)
         return result, replace(report, output=str(result))
 
+    def _take_back(self) -> None:
+        """Leave the wheelhouse as it was: none of this run's wheels is of use."""
+        new = {wheel.file for wheel in self._done.values()} - {wheel.file for wheel in self._old.wheels}
+        with storage_errors(self._directory):
+            for name in new:
+                (self._directory / name).unlink(missing_ok=True)
+            if self._old.wheels:
+                self._old.write(self._directory)
+            else:
+                (self._directory / LOCK).unlink(missing_ok=True)
+
     def _remove_stale(self, lock: Lock) -> tuple[str, ...]:
         """Remove what an earlier run put here and this one does not need."""
         needed = {wheel.file for wheel in lock.wheels}
@@ -266,6 +283,15 @@ class _Run:
                 with storage_errors(path):
                     path.unlink(missing_ok=True)
         return tuple(stale)
+
+
+def _words(request: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Write options for people: ``targets sm_80 sm_86, strip none``."""
+    values = {key: request.get(key) for key in keys}
+    return ", ".join(
+        f"{key} {' '.join(value) or 'none' if isinstance(value, list) else value}"
+        for key, value in values.items()
+    )
 
 
 def _sha256(path: Path) -> str:
