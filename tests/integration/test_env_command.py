@@ -224,8 +224,12 @@ def test_the_default_is_the_environment_that_runs_it() -> None:
     assert root != Path("/usr")
 
 
-def test_a_distribution_inside_another_is_files_to_it(tmp_path: Path) -> None:
-    """As in setuptools/_vendor: the outer RECORD has a row for the inner one's, which must stay true."""
+@pytest.mark.parametrize("killed", [False, True], ids=["whole", "killed before"])
+def test_a_distribution_inside_another_is_files_to_it(tmp_path: Path, killed: bool) -> None:
+    """As in setuptools/_vendor: the outer RECORD has a row for the inner one's, which must stay true.
+
+    Also after an earlier run that was killed between the two.
+    """
     inner = "vendor/_vendor/inner-1.0.dist-info"
     record = "inner.py,,\ninner.pyi,,\ninner-1.0.dist-info/RECORD,,\n"
     site = tmp_path / "site-packages"
@@ -241,6 +245,8 @@ def test_a_distribution_inside_another_is_files_to_it(tmp_path: Path) -> None:
     }
     install(site, "vendor", vendor)
     shutil.copytree(tmp_path / "site-packages", tmp_path / "before")
+    if killed:
+        (site / inner / "RECORD").write_text(record.replace("inner.pyi,,\n", ""))
     done = wheelslim("env", "-a", "sm_86", site, "--drop", "pyi")
     assert done.returncode == 0, done.stderr
     assert "books of 2 packages brought up to date: inner-1.0, vendor-1.0" in done.stdout

@@ -77,6 +77,14 @@ class _Run:
         for path in dropped.paths:
             for owned in self.owners.of(path):
                 self.entries[owned.book].dropped.append(owned.path)
+        # One inside another may have lost the rows to an earlier run, which was killed before it
+        # told the one around: its RECORD is booked again.
+        distributions = [book for book in self.books if isinstance(book, Distribution)]
+        for book in distributions:
+            if not _outer_rows(book, distributions):
+                continue
+            if any(path.is_relative_to(book.base) for path in dropped.paths):
+                self.entries.setdefault(book, _Entries())
         for entry in self.entries.values():
             if entry.dropped:
                 entry.stamps.append({**dropped.stamp, "dropped_members": entry.dropped})
