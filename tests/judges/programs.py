@@ -34,8 +34,10 @@ def run(
     )
 
 
-def must(command: list[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+def must(
+    command: list[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, timeout: float = 600
+) -> str:
     """Run a command that has to succeed; returns its standard output."""
-    done = run(command, env=env, cwd=cwd)
+    done = run(command, env=env, cwd=cwd, timeout=timeout)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
