@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from wheelslim.cli.console import console_color, console_width, echo_error, echo_text
+from wheelslim.cli.format_options import check_formats, options_for
 from wheelslim.cli.options import (
     Arch,
     CompressionLevel,
@@ -47,6 +48,7 @@ from wheelslim.errors import ExitCode, WheelslimError
 
 
 def prune(
+    context: typer.Context,
     artifacts: Annotated[list[Path], typer.Argument(help="Wheels, conda packages or libraries.")],
     arch: Arch,
     ptx: PtxOption = Ptx.AUTO,
@@ -102,6 +104,7 @@ def prune(
     from wheelslim.report.text import render_prune_text
 
     check_one_page(html, artifacts)
+    check_formats(context, artifacts)
     options = PruneOptions(
         request=make_request(arch, ptx, exact, lto),
         drop=make_drops(drop, drop_glob, profile),
@@ -127,7 +130,7 @@ def prune(
         try:
             size = path.stat().st_size if path.is_file() else 0
             with progress_bar(path.name, size, quiet or as_json) as advance:
-                report = prune_artifact(path, options, advance)
+                report = prune_artifact(path, options_for(path, options), advance)
         except WheelslimError as error:
             echo_error(error)
             worst = max(worst, error.exit_code)
