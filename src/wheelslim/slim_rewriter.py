@@ -189,12 +189,15 @@ class SlimRewriter:
 
     @property
     def kernel_notices(self) -> tuple[str, ...]:
-        """What the rules about kernels did to each library, for people."""
-        return tuple(
+        """What the rules about kernels did to each library, and which did nothing, for people."""
+        did = (
             f"{name}: {verdict.account.text}"
             for name, verdict in sorted(self.verdicts.items())
             if verdict.account.emptied or verdict.account.mixed
         )
+        in_effect = {word for verdict in self.verdicts.values() for word in verdict.in_effect}
+        idle = (said for word, said in self.kernels.idle_sentences.items() if word not in in_effect)
+        return (*did, *idle)
 
     @property
     def outcome_notices(self) -> tuple[str, ...]:

@@ -86,12 +86,39 @@ def test_drop_kernels(numbered: Path, cuobjdump: Cuobjdump) -> None:
     assert any("30 of 42 containers" in notice for notice in report["notices"])
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("--drop-kernels", "kernel_1", "--drop-kernels", "flsh"),
+            "--drop-kernels flsh matches no kernel that",
+        ),
+        (
+            ("--drop-kernels", "kernel_1", "--keep-kernels", "flsh"),
+            "--keep-kernels flsh matches no kernel that",
+        ),
+        (("--inference-only",), "--inference-only changes nothing: its list speaks of no kernel in here"),
+        (("--kernels-used", "trace.json"), "--kernels-used: no kernel that the profile lists is in here"),
+    ],
+)
+def test_what_finds_no_kernel_is_told(
+    numbered: Path, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    event = {"ph": "X", "cat": "kernel", "name": "other(float*)", "ts": 1, "dur": 1}
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [event]}))
+    given = [str(tmp_path / word) if word == "trace.json" else word for word in words]
+    _, report = pruned(numbered, "-a", "sm_86", *given)
+    assert [notice for notice in report["notices"] if says in notice]
+    assert not [notice for notice in report["notices"] if "kernel_1 matches" in notice]
+
+
 def test_kernels_used(numbered: Path, cuobjdump: Cuobjdump, tmp_path: Path) -> None:
     event = {"ph": "X", "cat": "kernel", "name": "kernel_7(float*, int)", "ts": 1, "dur": 1}
     trace = tmp_path / "trace.json"
     trace.write_text(json.dumps({"traceEvents": [event, {**event, "name": "add_kernel(float const*, ...)"}]}))
     output, report = pruned(numbered, "-a", "sm_86", "--kernels-used", trace)
     assert kernels(cuobjdump, output) == {"add_kernel", "kernel_7"}
+    assert not [notice for notice in report["notices"] if "the profile lists" in notice]
     assert report["libraries"][0]["kernels"]["kernels"] == {"before": 41, "gone": 39}
 
 

@@ -65,12 +65,14 @@ class KernelVerdict:
     """Which containers of one library go.
 
     ``positions`` are offsets in the file behind the source that was surveyed, so ``veto`` has to
-    get sources of that very file; ``offsets`` are the same in the library.
+    get sources of that very file; ``offsets`` are the same in the library. ``in_effect`` says which
+    rules found a kernel (``KernelRules.idle_sentences``).
     """
 
     positions: frozenset[int]
     account: KernelAccount
     base: int = 0
+    in_effect: frozenset[str] = frozenset()
 
     @property
     def offsets(self) -> frozenset[int]:
@@ -119,7 +121,8 @@ def judge(survey: KernelSurvey, library: str, rules: KernelRules) -> KernelVerdi
         operators=_operators_gone(survey, gone, kept),
         sources=tuple(sorted({source for name in gone if (source := source_name(name)) is not None})),
     )
-    return KernelVerdict(positions, account, survey.base)
+    in_effect = rules.in_effect(library, survey.demangled)
+    return KernelVerdict(positions, account, survey.base, in_effect)
 
 
 def _operators_gone(survey: KernelSurvey, gone: set[str], kept: set[str]) -> tuple[str, ...]:

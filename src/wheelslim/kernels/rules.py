@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from wheelslim.kernels.used import UsedKernels
 
+_INFERENCE = "--inference-only"
+_USED = "--kernels-used"
 _DATA = Path(__file__).parent / "data"
 
 
@@ -67,6 +69,32 @@ class KernelRules:
         if self.keep and not (self.drop or self.groups or self.used):
             unwanted = set(kernels)
         return frozenset(mangled for mangled in unwanted if not _matches(self.keep, kernels[mangled]))
+
+    @property
+    def idle_sentences(self) -> dict[str, str]:
+        """For each thing that was asked for, as people wrote it, what to say if it is never in effect."""
+        words = [
+            *(f"--drop-kernels {pattern.pattern}" for pattern in self.drop),
+            *(f"--keep-kernels {pattern.pattern}" for pattern in self.keep),
+        ]
+        sentences = {word: f"{word} matches no kernel that the targets load" for word in words}
+        if self.groups:
+            sentences[_INFERENCE] = f"{_INFERENCE} changes nothing: its list speaks of no kernel in here"
+        if self.used:
+            sentences[_USED] = f"{_USED}: no kernel that the profile lists is in here"
+        return sentences
+
+    def in_effect(self, library: str, kernels: Mapping[str, str]) -> frozenset[str]:
+        """Return the keys of ``idle_sentences`` that find a kernel in ``library``."""
+        names = kernels.values()
+        words = {f"--drop-kernels {p.pattern}" for p in self.drop if any(map(p.search, names))}
+        words |= {f"--keep-kernels {p.pattern}" for p in self.keep if any(map(p.search, names))}
+        patterns = [pattern for group in self.groups if group.applies(library) for pattern in group.drop]
+        if any(_matches(patterns, name) for name in names):
+            words.add(_INFERENCE)
+        if self.used is not None and self.used.among(kernels):
+            words.add(_USED)
+        return frozenset(words)
 
 
 def compile_patterns(words: Iterable[str]) -> tuple[re.Pattern[str], ...]:
