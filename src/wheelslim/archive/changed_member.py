@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wheelslim.archive.deflate import BLOCK, Deflated, deflate, store
 from wheelslim.archive.growing import GrowingRange
 from wheelslim.archive.inflate import crc32, inflate, wrong_crc
-from wheelslim.archive.record import check_content
+from wheelslim.archive.record import check_content, compare
 from wheelslim.archive.storage import storage_errors
 from wheelslim.archive.zip_format import Method
 from wheelslim.archive.zip_writer import NewMember
@@ -64,7 +64,9 @@ class MemberWriter:
         the new content, and what was written proved to be that content, which goes on right behind the
         writing; ``release`` is called then, also on failure.
         """
-        original_hash = self.workers.deflate.submit(self._check_original, entry, row, original)
+        original_hash = original.sha256
+        if original_hash is None or row.algorithm != "sha256":
+            original_hash = self.workers.deflate.submit(self._check_original, entry, row, original)
         content = Composed.of(pieces, original.source)
         written = GrowingRange(self.fd)
         behind: list[Future[object]] = []
@@ -88,6 +90,8 @@ class MemberWriter:
             try:
                 found = [future.result() for future in behind]
                 sha256_before = original_hash.result()
+                if row.algorithm == "sha256":
+                    compare(row, bytes.fromhex(sha256_before), original.source.size)
             finally:
                 release()
             if found and found[-1] != done.crc:

@@ -200,11 +200,16 @@ def check_content(entry: RecordEntry | None, blocks: Iterable[bytes]) -> str:
         if other is not None:
             other.update(block)
     if entry is not None:
-        _compare(entry, (other or sha256).digest(), size)
+        compare(entry, (other or sha256).digest(), size)
     return sha256.hexdigest()
 
 
-def _compare(entry: RecordEntry, digest: bytes, size: int) -> None:
+def compare(entry: RecordEntry, digest: bytes, size: int) -> None:
+    """Compare a member's hash, by the algorithm of its row, and its size in bytes with the row.
+
+    Raises:
+        ArchiveError: they differ.
+    """
     if entry.size is not None and entry.size != size:
         raise ArchiveError(
             "a member does not have the size that RECORD states",

@@ -27,6 +27,8 @@ def available_cpus() -> int:
 class Workers:
     """Thread pools of one run: ``deflate`` and copies, ``ahead`` of the present member, ``behind`` it.
 
+    ``hash`` follows those that run ahead.
+
     Leaving the context, for whatever reason, stops and awaits all of them.
     """
 
@@ -36,6 +38,7 @@ class Workers:
         self._stop = threading.Event()
         self.deflate = ThreadPoolExecutor(self.jobs, "deflate")
         self.ahead = ThreadPoolExecutor(min(ahead, self.jobs), "ahead")
+        self.hash = ThreadPoolExecutor(ahead, "hash")
         self.behind = ThreadPoolExecutor(1, "behind")
 
     def checked(self, blocks: Iterable[Block]) -> Iterator[Block]:
@@ -56,5 +59,5 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         """Stop everything that is not done, and wait for it."""
         self._stop.set()
-        for pool in (self.ahead, self.deflate, self.behind):
+        for pool in (self.ahead, self.hash, self.deflate, self.behind):
             pool.shutdown(wait=True, cancel_futures=True)

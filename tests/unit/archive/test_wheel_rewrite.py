@@ -255,6 +255,10 @@ def refuses(path: Path, target: Path, match: str, **options: bool) -> WheelslimE
 BAD_RECORDS: dict[str, tuple[dict[str, str | None], str]] = {
     "no row": ({"demo/data.txt": None}, "does not list"),
     "wrong hash": ({CHANGED[0]: f"{CHANGED[0]},{record_hash(b'')},{len(LIBRARY)}"}, "hash that RECORD"),
+    "wrong SHA-512": (
+        {CHANGED[0]: f"{CHANGED[0]},sha512={'A' * 86},{len(LIBRARY)}"},
+        "hash that RECORD",
+    ),
     "wrong size": ({CHANGED[0]: f"{CHANGED[0]},{record_hash(LIBRARY)},7"}, "size that RECORD"),
     "no hash": ({CHANGED[1]: f"{CHANGED[1]},,"}, "no usable hash"),
     "weak hash": ({CHANGED[1]: f"{CHANGED[1]},md5=1B2M2Y8AsgTpgAmY7PhCfg,5"}, "no usable hash"),
