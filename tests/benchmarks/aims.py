@@ -34,6 +34,9 @@ def aims(data: Mapping[str, Any]) -> Iterator[Aim]:
     suites = {key: {way["name"]: way for way in suite["ways"]} for key, suite in data["suites"].items()}
     if "torch" in suites:
         yield from _torch(suites["torch"])
+    for key in ("torch", "cublas", "cupy-cuda13x"):
+        if key in suites:
+            yield from _size(data["suites"][key]["title"], suites[key][_DEFAULT])
     yield from _memory(suites)
     for key in ("torch", "cublas", "cupy-cuda13x", "bytes"):
         if key in suites:
@@ -62,6 +65,13 @@ def _torch(ways: Mapping[str, Any]) -> Iterator[Aim]:
 def _at_least(what: str, aim: float, slow: Mapping[str, Any], quick: Mapping[str, Any]) -> Aim:
     ratio = slow["wall"] / quick["wall"]
     return Aim(what, f"≥ {aim} times faster", f"{ratio:.1f} times", ratio >= aim)
+
+
+def _size(title: str, way: Mapping[str, Any]) -> Iterator[Aim]:
+    if way.get("output at zlib level 6"):
+        ratio = way["output"] / way["output at zlib level 6"]
+        what = f"output at default against zlib level 6, {title}"
+        yield Aim(what, "≤ 1.01 times", f"{ratio:.4f} times", ratio <= 1.01)
 
 
 def _memory(suites: Mapping[str, Any]) -> Iterator[Aim]:

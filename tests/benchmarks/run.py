@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import suites
 from benchmarks.chart import draw
 from benchmarks.child import cost_of
+from benchmarks.level6 import size_at_level_6
 from benchmarks.machine import describe
 from benchmarks.page import render
 from benchmarks.scratch import ScratchWatch
@@ -68,7 +69,7 @@ def measured(suite: suites.Suite, directory: Path, runs: int) -> dict[str, Any]:
     """Run the ways of one suite in turn; medians of each."""
     print(f"{suite.title} ({suite.sizes})", file=sys.stderr)
     costs: dict[str, list[Cost]] = {way.name: [] for way in suite.contenders}
-    scratch, sizes = {}, {}
+    scratch, sizes, level6 = {}, {}, {}
     for number in range(-1, runs):
         for way in suite.contenders:
             room = suites.Room(directory / "run" / "scratch", directory / "run" / "output")
@@ -80,6 +81,8 @@ def measured(suite: suites.Suite, directory: Path, runs: int) -> dict[str, Any]:
                     cost_of(way.steps(room), _environment(room), log, watch.follow)
                 scratch[way.name] = watch.peak
                 sizes[way.name] = sum(path.stat().st_size for path in room.output.iterdir())
+                if way.wheel is not None:
+                    level6[way.name] = size_at_level_6(way.wheel, next(room.output.iterdir()))
             else:
                 cost = cost_of(way.steps(room), _environment(room), log)
                 costs[way.name].append(cost)
@@ -99,6 +102,7 @@ def measured(suite: suites.Suite, directory: Path, runs: int) -> dict[str, Any]:
                 "peak": max(cost.peak for cost in costs[way.name]),
                 "scratch": scratch[way.name],
                 "output": sizes[way.name],
+                "output at zlib level 6": level6.get(way.name),
                 "walls": sorted(round(cost.wall, 3) for cost in costs[way.name]),
             }
             for way in suite.contenders
