@@ -53,6 +53,12 @@ class Lie:
     reason: str
     library: CudaLibrary = PLAIN
 
+    def build(self) -> bytes:
+        """The library with the lie in it."""
+        edit = ElfEdit(self.library.build().data)
+        self.edit(edit)
+        return edit.built()
+
 
 def section(name: str, /, **fields: int) -> Callable[[ElfEdit], None]:
     return lambda edit: edit.section(name, **fields)
@@ -194,10 +200,8 @@ LIES = [
 
 
 def write(lie: Lie, tmp_path: Path) -> Path:
-    edit = ElfEdit(lie.library.build().data)
-    lie.edit(edit)
     path = tmp_path / "odd.so"
-    path.write_bytes(edit.built())
+    path.write_bytes(lie.build())
     return path
 
 

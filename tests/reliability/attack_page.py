@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 import sys
 import tempfile
@@ -17,9 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builders.conda import write_conda
+from integration.test_odd_libraries import LIES
+from judges.loader import Loader
 from judges.programs import must, run
 from judges.strict_zip import strict_zip_faults
 from reliability.archive_attacks import NAME, TAR_ATTACKS, ZIP_ATTACKS, conda_package
+from reliability.elf_attacks import CUT, ELF_ATTACKS, IN_PLACE, LEFT, REFUSED
+from wheelslim.slim import Method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +71,28 @@ def ask(python: str) -> dict[str, object]:
     uv_version = must([str(Path(sys.executable).with_name("uv")), "--version"]).split()[1]
     asked = "import importlib.metadata as m; print(m.version('py-rattler'))"
     versions = {"pip": pip_version, "uv": uv_version, "rattler": must([sys.executable, "-c", asked]).strip()}
-    return {"versions": versions, **found}
+    return {"versions": versions, **found, "loads": _loads()}
+
+
+def _libraries() -> list[tuple[str, bytes, str]]:
+    """Name, bytes and fate of every odd library."""
+    fates = {Method.NONE: LEFT, Method.IN_PLACE: IN_PLACE, Method.CUT: CUT}
+    rows = [(f"{one.group}: {one.name}", one.build(), one.becomes) for one in ELF_ATTACKS]
+    return rows + [(f"headers: {lie.name}", lie.build(), fates[lie.method]) for lie in LIES]
+
+
+def _loads() -> dict[str, str]:
+    """Let glibc load every odd library before anything is done to it."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        loader = Loader.make(platform.machine(), Path(folder))
+        for name, data, _ in _libraries():
+            path = Path(folder, "odd.so")
+            path.write_bytes(data)
+            environment = {"LD_LIBRARY_PATH": folder}
+            done = run([str(loader.directory / "load"), str(path), "answer"], env=environment)
+            found[name] = "loads" if done.returncode == 0 and "42" in done.stdout else "does not load"
+    return found
 
 
 def _answer(command: Callable[[Path, Path], list[str]], archive: Path) -> str:
@@ -121,10 +147,27 @@ def tables(answers: dict[str, dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+_FATES = {
+    REFUSED: "refuses it alone, carries it through in a package",
+    LEFT: "leaves it alone",
+    IN_PLACE: "prunes in place, moves nothing",
+    CUT: "cuts it",
+}
+
+
+def elf_table(answers: dict[str, dict[str, str]]) -> str:
+    """The table of odd libraries as Markdown."""
+    lines = ["| oddity | the original | wheelslim |", "|---|---|---|"]
+    for name, _, fate in _libraries():
+        lines.append(f"| {name} | {answers['loads'].get(name, '?')} | {_FATES[fate]} |")
+    return "\n".join(lines)
+
+
 def counts() -> Counter[str]:
-    """How many rows are refused, and how many carried through."""
+    """How many rows there are of each fate."""
     rows = [attack.refused for attack in ZIP_ATTACKS] + [attack.refused for attack in TAR_ATTACKS]
-    return Counter("carried" if refused is None else "refused" for refused in rows)
+    found = Counter("carried" if refused is None else "refused" for refused in rows)
+    return found + Counter(fate for _, _, fate in _libraries())
 
 
 def _short(answer: str) -> str:
@@ -139,7 +182,8 @@ def _ours(refused: str | None, *, late: bool = False, other: bool = False) -> st
 
 def page(text: str) -> str:
     """The page with its tables made anew."""
-    return _with(text, "archive attacks", tables(json.loads(ANSWERS.read_text(encoding="utf-8"))))
+    answers = json.loads(ANSWERS.read_text(encoding="utf-8"))
+    return _with(_with(text, "archive attacks", tables(answers)), "odd libraries", elf_table(answers))
 
 
 def _with(page: str, name: str, text: str) -> str:
@@ -154,8 +198,12 @@ def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--ask", action="store_true", help="ask the installers, too")
+    parser.add_argument("--ask-loader", action="store_true", help="ask glibc alone")
     parser.add_argument("--pip", default=sys.executable, help="a Python with the pip to ask")
     options = parser.parse_args()
+    if options.ask_loader:
+        answers = json.loads(ANSWERS.read_text(encoding="utf-8")) | {"loads": _loads()}
+        ANSWERS.write_text(json.dumps(answers, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.ask:
         ANSWERS.write_text(
             json.dumps(ask(options.pip), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"

@@ -128,11 +128,22 @@ def relr_slots(table: array[int]) -> Iterator[int]:
 
 
 def symbol_addresses(source: Source, elf: ElfFile, ranges: tuple[tuple[int, int], ...]) -> set[int]:
-    """Return the addresses inside ``ranges`` that dynamic symbols name, alone or with an addend."""
+    """Return the addresses inside ``ranges`` that dynamic symbols name, alone or with an addend.
+
+    Raises:
+        ElfFormatError: no section header describes the symbols that the loader reads, so nobody knows how
+            many there are.
+    """
     named: dict[int, int] = {}
-    for section in elf.sections:
-        if section.sh_type != SectionType.DYNSYM or section.sh_entsize != SYM.size:
-            continue
+    tables = [s for s in elf.sections if s.sh_type == SectionType.DYNSYM and s.sh_entsize == SYM.size]
+    used = next((value for _, tag, value in read_dynamic(source, elf) if tag == DynamicTag.SYMTAB), None)
+    if used is not None and used not in {section.sh_addr for section in tables}:
+        raise ElfFormatError(
+            "no section header describes the dynamic symbols",
+            expected=f"a .dynsym with entries of {SYM.size} bytes at {used:#x}",
+            found="none",
+        )
+    for section in tables:
         first = 0
         for table in blocks(source, section.sh_offset, section.sh_size, SYM.size):
             values = table[1::3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -93,19 +94,24 @@ def _compare_sections(before: Side, after: Side, declared: Declared) -> list[Add
 
 def _counterparts(before: ElfFile, after: ElfFile) -> dict[int, int]:
     """Pair the sections by name, type and flags, then by address, each once."""
+    alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for index in reversed(range(len(after.sections))):
+        new = after.sections[index]
+        kind = (new.name, new.sh_type, new.sh_flags)
+        for key in (kind, (*kind, new.sh_addr)):
+            alike[key].append(index)
     pairs: dict[int, int] = {}
     taken: set[int] = set()
     for old_index, section in enumerate(before.sections):
-        same = [
-            index
-            for index, new in enumerate(after.sections)
-            if index not in taken
-            and (new.name, new.sh_type, new.sh_flags) == (section.name, section.sh_type, section.sh_flags)
-        ]
-        at_address = [index for index in same if after.sections[index].sh_addr == section.sh_addr]
-        for index in (at_address or same)[:1]:
-            pairs[old_index] = index
-            taken.add(index)
+        kind = (section.name, section.sh_type, section.sh_flags)
+        for key in ((*kind, section.sh_addr), kind):
+            left = alike[key]
+            while left and left[-1] in taken:
+                left.pop()
+            if left:
+                pairs[old_index] = left.pop()
+                taken.add(pairs[old_index])
+                break
     return pairs
 
 
