@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from wheelslim.archive.file_artifact import FileArtifact
     from wheelslim.archive.wheel import WheelArtifact
     from wheelslim.plan import Request
-    from wheelslim.rewriter import Rewriter, RewriteResult
+    from wheelslim.rewriter import RewriteResult
+    from wheelslim.slim_rewriter import SlimRewriter
 
     Progress = Callable[[int], None]
 
@@ -67,7 +68,7 @@ class Edition(Protocol):
         """The file name of the result."""
         ...
 
-    def write(self, temporary: Path, rewriter: Rewriter, progress: Progress | None) -> RewriteResult:
+    def write(self, temporary: Path, rewriter: SlimRewriter, progress: Progress | None) -> RewriteResult:
         """Write the result to the existing file ``temporary``."""
         ...
 
@@ -136,7 +137,7 @@ class WheelEdition:
         tag = self.build_tag
         return str(self.artifact.name if tag is None else self.artifact.name.with_build(tag))
 
-    def write(self, temporary: Path, rewriter: Rewriter, progress: Progress | None) -> RewriteResult:
+    def write(self, temporary: Path, rewriter: SlimRewriter, progress: Progress | None) -> RewriteResult:
         """See ``Edition.write``."""
         from wheelslim.archive.wheel_rewrite import WheelOptions, rewrite_wheel
         from wheelslim.archive.workers import available_cpus
@@ -176,7 +177,7 @@ class CondaEdition:
 
         return conda_output_name(self.artifact, self.options.build_suffix, self.options.conda_format)
 
-    def write(self, temporary: Path, rewriter: Rewriter, progress: Progress | None) -> RewriteResult:
+    def write(self, temporary: Path, rewriter: SlimRewriter, progress: Progress | None) -> RewriteResult:
         """See ``Edition.write``."""
         from wheelslim.archive.compressed import DEFAULT_LEVEL
         from wheelslim.archive.conda_rewrite import CondaOptions, rewrite_conda
@@ -191,6 +192,7 @@ class CondaEdition:
             force=self.options.force,
             build_suffix=self.options.build_suffix,
             progress=progress,
+            settled=rewriter.check_supported,  # Compressing takes minutes: not for nothing.
         )
         return rewrite_conda(self.artifact, temporary, rewriter, options)
 
@@ -209,7 +211,7 @@ class FileEdition:
         """The name of the file."""
         return self.artifact.path.name
 
-    def write(self, temporary: Path, rewriter: Rewriter, progress: Progress | None) -> RewriteResult:
+    def write(self, temporary: Path, rewriter: SlimRewriter, progress: Progress | None) -> RewriteResult:
         """See ``Edition.write``."""
         from wheelslim.archive.single_file import rewrite_file
 

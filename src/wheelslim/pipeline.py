@@ -7,6 +7,7 @@ the promises on what was written (``verify``), and only then give the output its
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.artifact import ArtifactKind, MemberType
@@ -18,9 +19,11 @@ from wheelslim.errors import UsageError, WheelslimError
 from wheelslim.file_digest import FileDigest
 from wheelslim.groups.plan import plan_drops
 from wheelslim.loose.plan import plan_loose
+from wheelslim.pieces import total_size
 from wheelslim.plan import Planner
 from wheelslim.proof.library import NOTHING_PROVED
 from wheelslim.report.model import PruneReport
+from wheelslim.request_notices import growth_notice
 from wheelslim.rewriter import RewriteResult
 from wheelslim.slim_rewriter import SlimRewriter
 from wheelslim.spool import SpoolFile
@@ -101,7 +104,7 @@ def _prune_with(
         with atomic_output(final, options.force) as temporary, ThreadPoolExecutor(1, "flush") as beside:
             result = edition.write(temporary, rewriter, progress)
             rewriter.check_supported()
-            if not result.changed and not result.dropped and not options.force:
+            if not options.force and not _is_smaller(artifact, temporary, result):
                 digest.check_unchanged()
                 raise _NothingToPruneError
             flushed = beside.submit(flush, temporary)
@@ -110,9 +113,18 @@ def _prune_with(
             flushed.result()
             digest.check_unchanged()
     except _NothingToPruneError:
-        rewriter.notices.append("nothing to prune: no output was written (--force writes one)")
-        return _report(artifact, options, rewriter, result, None)
+        why = "nothing to prune" if not result.changed else "the result would be no smaller"
+        rewriter.notices.append(f"{why}: no output was written (--force writes one)")
+        same = replace(result, installed_after=result.installed_before)
+        return _report(artifact, options, rewriter, same, None)
     return _report(artifact, options, rewriter, result, final)
+
+
+def _is_smaller(artifact: Artifact, written: Path, result: RewriteResult) -> bool:
+    """Whether something is smaller, as a file or installed; what says that it is slimmed takes room, too."""
+    if not result.changed and not result.dropped:
+        return False
+    return result.installed_after < result.installed_before or written.stat().st_size < artifact.size
 
 
 def _plan_only(artifact: Artifact, rewriter: SlimRewriter) -> RewriteResult:
@@ -127,9 +139,9 @@ def _plan_only(artifact: Artifact, rewriter: SlimRewriter) -> RewriteResult:
             dropped.append(member.name)
             continue
         after += member.size
-        if source is not None and rewriter.plan(member.name, source) is not None:
-            account = rewriter.reports[member.name].account
-            after += account.size_after - account.size_before
+        pieces = None if source is None else rewriter.plan(member.name, source)
+        if pieces is not None:
+            after += total_size(pieces) - member.size
     return RewriteResult((), tuple(dropped), before, after)
 
 
@@ -141,17 +153,19 @@ def _report(
     final: Path | None,
 ) -> PruneReport:
     request = options.request
+    size_after = None if final is None else final.stat().st_size
+    grown = growth_notice(artifact.size, size_after) if size_after is not None else ()
     return PruneReport(
         artifact=str(artifact.path),
         output=None if final is None else str(final),
         targets=tuple(target.name for target in request.targets),
         size_before=artifact.size,
-        size_after=None if final is None else final.stat().st_size,
+        size_after=size_after,
         installed_before=result.installed_before,
         installed_after=result.installed_after,
         libraries=tuple(rewriter.reports[name] for name in sorted(rewriter.reports)),
         dropped=result.dropped,
-        notices=(*result.notices, *rewriter.notices, *rewriter.outcome_notices),
+        notices=(*result.notices, *rewriter.notices, *rewriter.outcome_notices, *grown),
         ptx=request.ptx.value,
         exact=request.exact,
         proof=sum(rewriter.proofs.values(), NOTHING_PROVED) if rewriter.proofs else None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelslim.architecture import Architecture
 from wheelslim.plan import PtxPolicy
+from wheelslim.units import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ def request_notices(request: Request, reports: Mapping[str, LibraryReport]) -> t
     if not libraries:
         return ()
     lines = [line for target in request.targets if target.keep_ptx for line in _forward(target, libraries)]
-    if not any(report.account.after for report in libraries):
+    if not any(report.account.after or report.account.served_elsewhere for report in libraries):
         lines.append("no device code is left in any library: no GPU can run the result")
     return tuple(lines)
 
@@ -35,6 +36,16 @@ def missing_ptx(request: Request, reports: Mapping[str, LibraryReport]) -> tuple
     held = {label for report in reports.values() for label in report.account.before}
     return tuple(
         t.name for t in request.targets if t.only_ptx is not None and t.only_ptx.ptx_name not in held
+    )
+
+
+def growth_notice(before: int, after: int) -> tuple[str, ...]:
+    """Tell of an output that is larger than its input, in bytes: what changed was compressed anew."""
+    if after <= before:
+        return ()
+    return (
+        f"the file grew, {size_text(before)} → {size_text(after)}: little went, and what changed is "
+        "compressed anew, less tightly than it was (--compression max may help; the original serves as well)",
     )
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelslim.account import account_of_nothing
+from wheelslim.account import account_of_nothing, label_order
 from wheelslim.elf.glance import naming_part, section_names
 from wheelslim.elf.layout import EHDR
 from wheelslim.elf.reader import is_elf64
@@ -230,6 +230,6 @@ class SlimRewriter:
         if missing and not self.loose.unknown:
             raise TargetNeverSupportedError(
                 f"no device code in it runs on {', '.join(missing)}",
-                found=f"code for {', '.join(labels)}",
+                found=f"code for {', '.join(sorted(labels, key=label_order))}",
                 hint="Choose a target that it supports, or another build of the package",
             )

@@ -19,7 +19,7 @@ def saved_text(before: int, after: int) -> str:
     """Write what went as a share: ``45.4 %``; nothing where nothing went."""
     if after == before or not before:
         return "-"
-    return f"{100 * (before - after) / before:.1f} %"
+    return f"{100 * (before - after) / before:.1f} %".replace("-0.0", "0.0")
 
 
 def count_text(count: int, noun: str, plural: str | None = None) -> str:

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builders.conda import CondaPackage, Item, contents_of, members_of, symlink
+from wheelslim.archive import conda_rewrite
+from wheelslim.errors import TargetNeverSupportedError
+from wheelslim.pipeline import PruneOptions, prune
+from wheelslim.plan import Request
+from wheelslim.targets import parse_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,6 +139,18 @@ def test_a_target_that_no_code_runs_on_ends_with_exit_code_4(package: CondaPacka
     result = wheelslim("prune", "-a", "sm_75", *QUICK, "-o", tmp_path / "out", path)
     assert result.returncode == 4
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_a_target_that_no_code_runs_on_is_found_before_anything_is_compressed(
+    package: CondaPackage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compresses(*_: object) -> None:
+        pytest.fail("something was compressed")
+
+    monkeypatch.setattr(conda_rewrite, "CondaWriter", compresses)
+    options = PruneOptions(Request(parse_targets("sm_75")), output_dir=tmp_path / "out")
+    with pytest.raises(TargetNeverSupportedError):
+        prune(package.write(tmp_path), options)
 
 
 def test_options_for_conda_are_refused_for_other_files(corpus: Callable[[str], Path], tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_savings() -> None:
     assert saved_text(1000, 1000) == "-"
     assert saved_text(0, 0) == "-"
     assert saved_text(1000, 1100) == "-10.0 %"
+    assert saved_text(1_000_000, 1_000_100) == "0.0 %"
 
 
 def test_counts() -> None:

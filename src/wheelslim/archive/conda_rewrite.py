@@ -40,7 +40,8 @@ class CondaOptions:
     its threads, at most 8, each of which takes about 150 MB at level 19. ``force`` mends a paths.json that
     disagrees with the files. ``build_suffix`` is added to the build string, in ``info/index.json``
     and in the names. ``progress`` is called, from any thread, with numbers of bytes that add up to
-    the size of the package.
+    the size of the package. ``settled`` is called when every member is planned, before the first byte
+    is compressed; what it raises ends the run.
     """
 
     format: ArtifactKind | None = None
@@ -50,6 +51,7 @@ class CondaOptions:
     force: bool = False
     build_suffix: str | None = None
     progress: Callable[[int], None] | None = field(default=None, compare=False)
+    settled: Callable[[], None] | None = field(default=None, compare=False)
 
 
 def conda_output_name(
@@ -97,6 +99,8 @@ def rewrite_conda(
         editor = Editor(artifact, survey, paths)
         edits = editor.settle(options.force, name)
         result = editor.result()
+        if options.settled is not None:
+            options.settled()
         if not edits.anything and kind is artifact.kind:
             _copy_file(artifact, destination, progress)
             progress.finish()

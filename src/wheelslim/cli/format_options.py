@@ -57,7 +57,7 @@ def check_formats(context: typer.Context, artifacts: Sequence[Path]) -> None:
 
 def options_for(path: Path, options: PruneOptions) -> PruneOptions:
     """Leave out what only conda packages have, where ``path`` is another artifact of a mixed run."""
-    if _format_of(path) == _CONDA:
+    if not (options.conda_format or options.build_suffix) or _format_of(path) == _CONDA:
         return options
     return replace(options, conda_format=None, build_suffix=None)
 

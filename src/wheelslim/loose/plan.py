@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelslim.architecture import Architecture
@@ -111,7 +111,9 @@ def plan_loose(artifact: Artifact, planner: Planner) -> LoosePlan:
     Raises:
         ArchiveError: the artifact does not read.
     """
-    if artifact.kind is ArtifactKind.FILE or not _may_hold_some(artifact):
+    if artifact.kind is ArtifactKind.FILE:
+        return _plan_file(artifact, planner)
+    if not _may_hold_some(artifact):
         return LoosePlan()
     found = _Found()
     members = []
@@ -128,6 +130,18 @@ def plan_loose(artifact: Artifact, planner: Planner) -> LoosePlan:
     images = [image for image in found.images if image.name.rpartition("/")[2] not in found.needed]
     decision = decide(images, planner.request)
     return _settled(decision, found, {member.name: member.size for member in members})
+
+
+def _plan_file(artifact: Artifact, planner: Planner) -> LoosePlan:
+    """Decide on one file: a fatbin may lose entries; nobody asks for a file and wants it gone."""
+    found = _Found()
+    sizes = {}
+    for member, source in artifact.walk(lambda _, head: is_fatbin(head)):
+        if source is not None:
+            sizes[member.name] = member.size
+            _read(member, source, found, planner)
+    plan = _settled(decide(found.images, planner.request), found, sizes)
+    return replace(plan, dropped={}, kept=dict.fromkeys(sizes, "asked for"))
 
 
 def _may_hold_some(artifact: Artifact) -> bool:

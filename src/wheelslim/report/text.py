@@ -27,10 +27,10 @@ def render_prune_text(
     if libraries:
         parts.append(_libraries(report, libraries).render(console_width, color=color))
         parts.append(_coverage(report, verbose=verbose).render(console_width, color=color))
+    elif report.changed:
+        parts.append(_totals(report).render(console_width, color=color))
     else:
         parts.append("No library holds device code.\n")
-        if report.changed:
-            parts.append(_totals(report).render(console_width, color=color))
     parts.append(_remarks(report, verbose=verbose))
     return "\n".join(part for part in parts if part)
 
