@@ -137,6 +137,8 @@ def check_inspection(
 ) -> Check:
     """Do what ``check`` does with an inspection that knows the results of device links."""
     devices, patterns = tuple(devices), tuple(ignore)
+    paths = [LOOSE, *(library.path for library in inspection.with_device_code)]
+    idle = [one for one in patterns if not any(_matches(path, (one,)) for path in paths)]
     return Check(
         artifact=inspection.artifact,
         targets=tuple(device.name for device in devices),
@@ -150,7 +152,11 @@ def check_inspection(
             for library in inspection.with_device_code
         )
         + _loose(inspection, devices, patterns),
-        notices=(*inspection.notices, *_stamp_notices(inspection, devices)),
+        notices=(
+            *inspection.notices,
+            *_stamp_notices(inspection, devices),
+            *(f"--ignore {pattern} matches no library with device code" for pattern in idle),
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from wheelslim.archive.opener import open_artifact
 from wheelslim.contents import ContentKind, content_kind
 from wheelslim.devices import targets_of
-from wheelslim.errors import ElfFormatError, UsageError, WheelslimError
+from wheelslim.errors import ElfFormatError, Place, UsageError, WheelslimError
 from wheelslim.library import read_library
 from wheelslim.plan import Planner, PtxPolicy, Request
 from wheelslim.standing import Standing, standings
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from wheelslim.plan import ContainerPlan, Verdict
     from wheelslim.selection import Choice
     from wheelslim.source import Source
+
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,11 @@ def explain(
     except WheelslimError as error:
         raise error.at(artifact=str(path)) from error.__cause__
     if found is None or len(seen) > 1:
+        none = "no library with device code " + (f"matches {library!r}" if library else "was found")
         raise UsageError(
-            "several libraries hold device code" if seen else "no library with device code was found",
-            found=", ".join(seen) or None,
+            "several libraries hold device code" if seen else none,
+            place=Place(artifact=str(path)),
+            found=", ".join([*seen[:_MOST_NAMED], *(["…"] if seen[_MOST_NAMED:] else [])]) or None,
             hint="Choose one with --library" if seen else None,
         )
     return found

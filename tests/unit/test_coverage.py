@@ -116,7 +116,7 @@ def test_ignored_libraries_are_shown_and_do_not_count(tmp_path: Path) -> None:
 def test_an_artifact_without_device_code_is_covered(tmp_path: Path) -> None:
     result = check(Wheel({"pkg/__init__.py": b""}).write(tmp_path), "sm_86")
     assert result.covered
-    assert "nothing to cover" in render_check_text(result, None)
+    assert "No library with device code" in render_check_text(result, None)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ _HINTS = {
     errno.EROFS: "The file system is read-only: choose another place with --output-dir or --scratch-dir",
     errno.ENOENT: "Check the path",
     errno.ENOTDIR: "Check the path",
+    errno.EEXIST: "Check the path: this is a file, where a directory has to be",
     errno.EISDIR: "Check the path: this is a directory",
     errno.ENAMETOOLONG: "Choose a shorter name",
     errno.EFBIG: "The file system cannot hold a file of this size",

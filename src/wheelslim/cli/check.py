@@ -28,7 +28,7 @@ def check(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Check that the targets are covered; exit 1 if a library has nothing for one of them."""
+    """Check that the targets are covered; exit 1 if a library has nothing for one, or none is there."""
     from wheelslim.coverage import check as check_artifact
     from wheelslim.report.coverage_json import check_json
     from wheelslim.report.coverage_text import render_check_text
@@ -36,6 +36,7 @@ def check(
 
     targets = parse_targets(arch)
     worst = ExitCode.DONE
+    found_code = False
     values = []
     for path in artifacts:
         try:
@@ -44,6 +45,7 @@ def check(
             echo_error(error)
             worst = max(worst, error.exit_code)
             continue
+        found_code = found_code or bool(result.libraries)
         if not result.covered:
             worst = max(worst, ExitCode.CHECK_FAILED)
         if as_json:
@@ -53,5 +55,9 @@ def check(
             echo_text(text)
     if as_json:
         echo_json(values, several=len(artifacts) > 1)
+    if not found_code and not worst:
+        # A wrong path would look like success.
+        echo_error("no library with device code was found, so nothing was checked")
+        worst = ExitCode.CHECK_FAILED
     if worst:
         raise typer.Exit(worst)

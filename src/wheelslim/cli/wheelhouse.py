@@ -68,6 +68,7 @@ def wheelhouse(
 ) -> None:
     """Download what a requirements file needs, slim each wheel, and index the result."""
     from wheelslim.archive.deflate import Compression
+    from wheelslim.archive.storage import storage_errors
     from wheelslim.pipeline import PruneOptions
     from wheelslim.wheelhouse.account import wheelhouse_json, wheelhouse_text
     from wheelslim.wheelhouse.pip import Requirements
@@ -75,6 +76,9 @@ def wheelhouse(
 
     if not requirements and not requirement:
         raise typer.BadParameter("give requirements, or a file of them with -r", param_hint="requirements")
+    for file in requirement or ():
+        with storage_errors(file):
+            file.stat()
     options = WheelhouseOptions(
         Requirements(
             files=tuple(requirement or ()),

@@ -15,6 +15,8 @@ from wheelslim.errors import Place, StorageError, UsageError, WheelslimError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+_MOST_NAMED = 8
+
 Book: TypeAlias = "Distribution | CondaPackage"
 
 
@@ -146,7 +148,15 @@ def chosen(books: Sequence[Book], patterns: Sequence[str]) -> frozenset[Book]:
         if not matching:
             raise UsageError(
                 f"no package here is called {pattern}",
-                found=", ".join(sorted(set(names.values()))) or "no package at all",
+                found=_some(sorted(set(names.values()))),
+                hint="Names are those of pip; '*' stands for any letters, as in 'nvidia-*'",
             )
         result |= matching
     return frozenset(result)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return (", ".join(names[:_MOST_NAMED]) or "no package at all") + (
+        f" and {more:,} more" if more > 0 else ""
+    )

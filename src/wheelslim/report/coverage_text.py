@@ -115,7 +115,7 @@ def _failures(check: Check, verbose: bool) -> Iterator[str]:
 
 def _result(check: Check) -> str:
     if not check.libraries:
-        return "No device code was found: nothing to cover.\n"
+        return "No library with device code.\n"
     pairs = sum(len(library.targets) for library in check.libraries if not library.ignored)
     failed = len(check.failures)
     if failed:

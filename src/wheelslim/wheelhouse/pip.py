@@ -155,7 +155,7 @@ class Pip:
             said = lines or done.stderr.strip().splitlines()[-_SHOWN_LINES:]
             raise StorageError(
                 f"pip {verb} failed: {' '.join(said[:_SHOWN_LINES]) or 'without a word'}",
-                hint=_ONLY_WHEELS,
+                hint=_ONLY_WHEELS if any("matching distribution" in line for line in said) else None,
             )
 
 

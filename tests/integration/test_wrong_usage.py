@@ -1,0 +1,94 @@
+"""What people get wrong: one message, the exit code of docs/cli.md, nothing on standard output."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DEMO = next((ROOT / "examples" / "demo").glob("*.whl"))
+
+
+def wheelslim(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PIP_NO_INDEX": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "wheelslim", *words],
+        capture_output=True, text=True, env=environment, cwd=directory, check=False, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    shutil.copyfile(DEMO, tmp_path / "demo.whl")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").write_text("no code\n")
+    (tmp_path / "zero.whl").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("prune -a sm_86 absent.whl", 5, "absent.whl: no such file or directory"),
+        ("prune -a sm_86 empty", 2, "empty: this is a directory"),
+        ("prune -a sm_86 text", 3, "text: this is no wheel, conda package, library or device code"),
+        ("prune -a sm_86 zero.whl", 3, "zero.whl: this is no zip file"),
+        ("prune -a sm_86 -o text demo.whl", 5, "this is a file, where a directory has to be"),
+        ("prune -a sm_70 demo.whl", 4, "demo.whl: no device code in it runs on sm_70"),
+        ("prune -a sm_86 --drop nosuch demo.whl", 2, "unknown file group (expected headers,"),
+        ("prune -a sm_86 --profile nosuch demo.whl", 2, "unknown profile"),
+        ("prune -a sm_86 --kernels-used text demo.whl", 2, "text: the profile cannot be read"),
+        ("prune demo.whl", 2, "Missing option '--arch'"),
+        ("prune -a sm_86", 2, "Missing argument"),
+        ("check -a sm_86 empty", 1, "no library with device code was found, so nothing was checked"),
+        ("check -a sm_86 text", 3, "text: neither a wheel"),
+        ("check -a compute_86 demo.whl", 2, "no target is a device"),
+        ("inspect absent", 5, "absent: no such file or directory"),
+        ("inspect --by foo demo.whl", 2, "'foo' is not one of 'library', 'arch'"),
+        ("explain -a sm_86 text", 2, "text: no library with device code was found"),
+        ("explain -a sm_86 --library nope demo.whl", 2, "no library with device code matches 'nope'"),
+        ("explain -a sm_86 --container 99 demo.whl", 2, "no container matches"),
+        ("explain -a sm_86 --wrapper zz demo.whl", 2, "no address such as 0x4fe010"),
+        ("verify demo.whl demo.whl", 2, "Name them with --arch"),
+        ("verify -a sm_86 demo.whl text", 1, "the two are unrelated (expected a wheel, found a file)"),
+        ("env -a sm_86 demo.whl", 2, "wheelslim prune slims files"),
+        ("env -a sm_86 absent", 5, "absent: no such file or directory"),
+        ("env -a sm_86 -p nosuch empty", 2, "no package here is called nosuch (found no package at all)"),
+        ("wheelhouse -a sm_86", 2, "give requirements"),
+        ("wheelhouse -a sm_86 -r absent.txt", 5, "absent.txt: no such file or directory"),
+    ],
+)
+def test_one_message_and_an_exit_code(here: Path, words: str, code: int, says: str) -> None:
+    before = {path.name for path in here.rglob("*")}
+    result = wheelslim(here, *words.split())
+    assert result.returncode == code, result.stderr
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "internal error" not in result.stderr
+    assert result.stderr.count("wheelslim: ") + result.stderr.count("Error: ") == 1
+    assert {path.name for path in here.rglob("*")} - before <= {"slim", "empty"}
+
+
+def test_one_artifact_with_device_code_is_enough_for_a_check(here: Path) -> None:
+    assert wheelslim(here, "check", "-a", "sm_86", "empty", "demo.whl").returncode == 0
+
+
+def test_a_pattern_to_ignore_that_matches_nothing_is_told(here: Path) -> None:
+    result = wheelslim(here, "check", "-a", "sm_86", "--ignore", "libother*", "demo.whl")
+    assert result.returncode == 0
+    assert "note: --ignore libother* matches no library with device code" in result.stdout
+
+
+def test_packages_to_choose_from_are_not_listed_without_end(here: Path) -> None:
+    site = here / "empty"
+    for number in range(30):
+        (site / f"package{number:02}-1.dist-info").mkdir()
+        (site / f"package{number:02}-1.dist-info" / "RECORD").write_text("")
+    result = wheelslim(here, "env", "-a", "sm_86", "-p", "nosuch", "empty")
+    assert result.returncode == 2
+    assert "package07 and 22 more)" in result.stderr
