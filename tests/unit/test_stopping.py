@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelslim.archive.scratch import named_temporary
-from wheelslim.cli.stopping import StoppedError, catch_signals, leave_nothing
+from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,23 @@ def test_a_signal_that_comes_to_the_importer_waits_until_it_is_done() -> None:
     with pytest.raises(StoppedError) as stopped:
         time.sleep(10)
     assert stopped.value.exit_code == 143
+
+
+@pytest.mark.usefixtures("caught")
+def test_a_signal_is_seen_behind_the_fault_of_a_lock_that_it_met() -> None:
+    with pytest.raises(RuntimeError) as fault:
+        _release_twice()
+    stopped = behind(fault.value)
+    assert stopped is not None
+    assert stopped.exit_code == 143
+    assert behind(RuntimeError("another")) is None
+
+
+def _release_twice() -> None:
+    lock = threading.Lock()
+    with lock:
+        lock.release()
+        signal.raise_signal(signal.SIGTERM)
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:

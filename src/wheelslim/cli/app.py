@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -16,7 +16,7 @@ from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
-from wheelslim.cli.stopping import StoppedError, catch_signals, leave_nothing
+from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing
 from wheelslim.cli.verify import verify
 from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
@@ -57,6 +57,12 @@ app.command("env")(env)
 app.command("wheelhouse")(wheelhouse)
 
 
+def _stop(stopped: StoppedError) -> NoReturn:
+    leave_nothing()
+    typer.echo("wheelslim: stopped; what was not finished is removed", err=True)
+    sys.exit(stopped.exit_code)
+
+
 def main() -> None:
     """Run the command line."""
     # Libraries become up to a million small objects that stay: looking through them for cycles again
@@ -69,9 +75,7 @@ def main() -> None:
         echo_error(error)
         sys.exit(error.exit_code)
     except StoppedError as error:
-        leave_nothing()
-        typer.echo("wheelslim: stopped; what was not finished is removed", err=True)
-        sys.exit(error.exit_code)
+        _stop(error)
     except MemoryError:
         leave_nothing()
         typer.echo("wheelslim: out of memory; what was not finished is removed", err=True)
@@ -80,6 +84,9 @@ def main() -> None:
         echo_error(error)
         sys.exit(ExitCode.IO)
     except Exception as error:
+        stopped = behind(error)
+        if stopped is not None:
+            _stop(stopped)
         if isinstance(error, RuntimeError) and "start new thread" in str(error):
             leave_nothing()
             typer.echo("wheelslim: no memory for threads; what was not finished is removed", err=True)

@@ -35,6 +35,17 @@ def catch_signals() -> None:
         signal.signal(signal.SIGTERM, _stop)
 
 
+def behind(error: BaseException) -> StoppedError | None:
+    """Return the StoppedError that ``error`` came of.
+
+    One that is raised between two steps of a lock of ``threading`` ends as its RuntimeError.
+    """
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, StoppedError):
+        seen = seen.__context__
+    return seen
+
+
 def leave_nothing() -> None:
     """Remove temporary files that nobody had taken care of yet when everything ended at once."""
     from wheelslim.archive.scratch import remove_own
