@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help demo test test-real test-real-all results bench check format fuzz docs constraints clean
+.PHONY: help demo test test-real test-real-all results bench check format fuzz audit docs constraints clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -72,6 +72,11 @@ fuzz: .venv/dev ## mutated files, then property tests, each for half of FUZZ_SEC
 	while FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) PYTHONPATH=tests $(BIN)/python -m pytest -q -p fuzz_profile \
 		--hypothesis-profile=fuzz -m 'hypothesis and not real and not gpu' $(TEST_ARGS); do \
 		[ $$(date +%s) -lt $$end ] || exit 0; done; exit 1
+
+audit: .venv/dev ## ask pip-audit for known vulnerabilities of the pinned versions (needs the network)
+	[ -d .venv/audit ] || $(PYTHON) -m venv .venv/audit
+	.venv/audit/bin/python -m pip install --quiet pip-audit==2.10.1
+	.venv/audit/bin/pip-audit --strict --requirement constraints.txt --disable-pip --no-deps
 
 docs: .venv/dev ## build the documentation into site/
 	$(PIP) install --quiet --editable '.[docs]'

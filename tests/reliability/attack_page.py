@@ -23,6 +23,7 @@ from judges.loader import Loader
 from judges.programs import must, run
 from judges.strict_zip import strict_zip_faults
 from reliability.archive_attacks import NAME, TAR_ATTACKS, ZIP_ATTACKS, conda_package
+from reliability.chain import record_tables
 from reliability.elf_attacks import CUT, ELF_ATTACKS, IN_PLACE, LEFT, REFUSED
 from wheelslim.slim import Method
 
@@ -183,7 +184,9 @@ def _ours(refused: str | None, *, late: bool = False, other: bool = False) -> st
 def page(text: str) -> str:
     """The page with its tables made anew."""
     answers = json.loads(ANSWERS.read_text(encoding="utf-8"))
-    return _with(_with(text, "archive attacks", tables(answers)), "odd libraries", elf_table(answers))
+    text = _with(text, "archive attacks", tables(answers))
+    text = _with(text, "odd libraries", elf_table(answers))
+    return _with(text, "tools", record_tables())
 
 
 def _with(page: str, name: str, text: str) -> str:

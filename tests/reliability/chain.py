@@ -18,9 +18,9 @@ import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from corpus.recipes import RECIPES
+from corpus.recipes import BY_NAME, RECIPES
 from judges import cuobjdump
 from judges.loader import Loader, Registered, read_log
 from judges.programs import must, run
@@ -335,15 +335,32 @@ def main() -> int:
     return int(any(row.outcomes[BAD] for row in chain.rows.values()))
 
 
-def table(rows: list[dict[str, object]]) -> str:
+def table(rows: list[dict[str, Any]]) -> str:
     """The rows as Markdown."""
-    lines = ["| tool | version | passed | harm that the original takes, too |", "|---|---|---:|---|"]
+    lines = ["| tool | version | passed | same harm to the original |", "|---|---|---:|---:|"]
     for row in rows:
-        same, notes = row.get(SAME, 0), row.get("notes")
-        said = f"{same}: {'; '.join(map(str, notes))[:160]}" if same and isinstance(notes, list) else ""
         bad = f", **{row[BAD]} bad**" if row.get(BAD) else ""
-        lines.append(f"| {row['tool']} | {row['version']} | {row.get(OK, 0)}{bad} | {said} |")
+        lines.append(f"| {row['tool']} | {row['version']} | {row.get(OK, 0)}{bad} | {row.get(SAME, '')} |")
     return "\n".join(lines)
+
+
+def record_tables() -> str:
+    """What the record says, as Markdown."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    parts = []
+    for part in ("libraries", "wheels"):
+        rows, tried = record[part]["rows"], record[part]["tried"]
+        passed = sum(row.get(OK, 0) for row in rows)
+        same = sum(row.get(SAME, 0) for row in rows)
+        real = ", ".join(f"`{name}`" for name in tried if name not in BY_NAME)
+        corpus = " and the corpus" if part == "libraries" else ""
+        text = f"{len(tried)} {part} ({real}{corpus}), {len(rows)} tools: {passed} runs passed"
+        text += f"; in {same} the tool refuses or harms the original as well."
+        parts.append(f"{text}\n\n{table(rows)}")
+    pythons = record["pythons"]
+    lines = ["| Python | unit tests passed | skipped |", "|---|---:|---:|"]
+    lines += [f"| {version} | {one['passed']} | {one['skipped']} |" for version, one in pythons.items()]
+    return "\n\n".join([*parts, "\n".join(lines)])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 RPATH = "/opt/" + "long/" * 60
-_NUMBER = re.compile(r"\d+(?:\.\d+)+|\b\d{2,3}\b")
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 _LIEF = """
 import sys, lief
@@ -175,9 +175,11 @@ def _auditwheel(tool: Program, directory: Path) -> Callable[[Path], Path]:
         files = {f"demo/{library.name}": Member(library.read_bytes(), mode=0o755)}
         wheel = Wheel(files, name="demo", tag=f"py3-none-linux_{platform.machine()}").write(library.parent)
         out = library.parent / "repaired"
+        old = int(tool.version.partition(".")[0]) < 6  # which does not choose the newest policy by itself
+        policy = ["--plat", f"manylinux_2_34_{platform.machine()}"] if old else []
         path = os.pathsep.join([str(Path(tool.command[0]).parent), os.environ["PATH"]])
         environment = {"LD_LIBRARY_PATH": str(directory), "PATH": path}
-        _call([*tool.command, "repair", "-w", str(out), str(wheel)], environment)
+        _call([*tool.command, "repair", *policy, "-w", str(out), str(wheel)], environment)
         with zipfile.ZipFile(next(out.glob("*.whl"))) as archive:
             archive.extractall(out)
         if not list(out.glob("demo.libs/libcudart*")):
