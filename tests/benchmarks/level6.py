@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def size_at_level_6(original: Path, slimmed: Path) -> int:
-    """Return the size of ``slimmed``, had zlib deflated the members that differ from those of ``original``."""
+    """Return the size of ``slimmed``, had zlib deflated the members that differ from the original."""
     size = slimmed.stat().st_size
     with zipfile.ZipFile(original) as before, zipfile.ZipFile(slimmed) as after:
         crcs = {info.filename: info.CRC for info in before.infolist()}
