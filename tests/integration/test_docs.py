@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -63,6 +64,12 @@ def test_python_says_what_the_page_says(page: str) -> None:
     failures, tests = doctest.testfile(str(DOCS / page), module_relative=False, encoding="utf-8")
     assert tests > 10
     assert failures == 0
+
+
+def test_the_list_of_options_is_that_of_the_commands() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "cli_options.py"))
+    made = script["page_with"](script["option_list"]())
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == made, "run scripts/cli_options.py"
 
 
 def test_every_schema_is_named_and_every_named_schema_is_there() -> None:
