@@ -72,6 +72,28 @@ def test_the_list_of_options_is_that_of_the_commands() -> None:
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == made, "run scripts/cli_options.py"
 
 
+def rows(page: Path) -> list[list[str]]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_results() -> None:
+    measured = {(row[0], row[1]): row for row in rows(DOCS / "results.md") if len(row) == 10}
+    shown = [row for row in rows(ROOT / "README.md") if "→" in row[2]]
+    assert len(shown) >= 6
+    for name, targets, file, installed, seconds in shown:
+        row = measured[name, targets]
+        exact = [float(row[column].replace(",", "")) for column in (2, 3, 5, 6)]
+        rounded = [float(word.replace(",", "")) for cell in (file, installed) for word in cell.split(" → ")]
+        assert [abs(one - other) <= 0.5 for one, other in zip(exact, rounded, strict=True)] == [True] * 4
+        assert seconds == row[8]
+    environments = {(row[0], row[1]): row for row in rows(DOCS / "results.md") if len(row) == 9}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    plain, lean = environments["sm_86", "none"], environments["sm_86", "--strip --embedded"]
+    assert f"goes from {plain[2]} to {plain[3]} MiB" in text
+    assert f"`--strip --embedded` to {lean[3]}" in text
+
+
 def test_every_schema_is_named_and_every_named_schema_is_there() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     named = set(re.findall(r"schema/([a-z-]+-\d+\.json)", text))
