@@ -28,7 +28,10 @@ def count_text(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def fitted_path(path: str, width: int) -> str:
-    """Shorten a path from the left, so that its file name stays: ``…/lib/libtorch_cuda.so``."""
+    """Shorten a path from the left, so that its file name stays: ``…/lib/libtorch_cuda.so``.
+
+    A name that does not fit loses its middle: extension modules end alike, libraries begin alike.
+    """
     width = max(width, _SHORTEST_PATH)
     if len(path) <= width:
         return path
@@ -38,7 +41,8 @@ def fitted_path(path: str, width: int) -> str:
         kept = f"{parts.pop()}/{kept}"
     if len(kept) + 2 <= width:
         return f"…/{kept}"
-    return "…" + kept[-(width - 1) :]
+    tail = (width - 1) // 2
+    return f"{kept[: width - 1 - tail]}…{kept[-tail:]}"
 
 
 def share_text(part: int, whole: int) -> str:

@@ -62,17 +62,29 @@ def test_what_to_do_about_an_error_stands_on_lines_of_its_own() -> None:
     assert all(line.startswith("  ") for line in advice)
 
 
-def test_an_error_fits_the_terminal(tmp_path: Path) -> None:
+def on_a_terminal(width: int, *words: str) -> tuple[int, list[str]]:
+    """Run the command on a terminal of ``width`` columns; its exit code and what it wrote."""
     code = (
-        "import os, pty, sys; os.environ['COLUMNS'] = '60'; "
+        f"import os, pty, sys; os.environ['COLUMNS'] = '{width}'; "
         "sys.exit(os.waitstatus_to_exitcode(pty.spawn([sys.executable, '-m', 'wheelslim', *sys.argv[1:]])))"
     )
-    command = [sys.executable, "-c", code, "check", "-a", "sm_85", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    command = [sys.executable, "-c", code, *words]
+    environment = {**os.environ, "PYTHONPATH": SOURCES, "NO_COLOR": "1"}
     done = subprocess.run(
-        command, capture_output=True, stdin=subprocess.DEVNULL, env=environment, check=False
+        command, capture_output=True, stdin=subprocess.DEVNULL, env=environment, check=False, timeout=60
     )
-    lines = done.stdout.decode().splitlines()
-    assert done.returncode == 2
+    return done.returncode, done.stdout.decode().splitlines()
+
+
+def test_an_error_fits_the_terminal(tmp_path: Path) -> None:
+    code, lines = on_a_terminal(60, "check", "-a", "sm_85", str(tmp_path))
+    assert code == 2
     assert "TORCH_CUDA_ARCH_LIST" in " ".join(lines)
     assert all(len(line) <= 60 for line in lines)
+
+
+def test_sentences_of_a_report_are_broken_between_words() -> None:
+    code, lines = on_a_terminal(60, "prune", "-n", "-a", "sm_86", str(BY_NAME["rdc"].path))
+    assert code == 0
+    assert "  targets cannot run what is left" in "\n".join(lines)
+    assert all(len(line) <= 60 for line in lines[1:])

@@ -13,6 +13,7 @@ import typer
 from wheelslim.errors import WheelslimError
 from wheelslim.units import printable
 
+_SENTENCES = ("note: ", "warning: ", "proved: ", "not covered: ", "books of ")
 _ADVICE = "  "
 """What stands before a line that says what to do."""
 
@@ -28,7 +29,18 @@ def console_color() -> bool:
 
 
 def echo_text(text: str) -> None:
-    """Print a report; what the output's encoding lacks is escaped, never a traceback."""
+    """Print a report; what the output's encoding lacks is escaped, never a traceback.
+
+    On a terminal its sentences are broken between words, and continued behind two spaces.
+    """
+    width = console_width()
+    if width is not None:
+        lines = [
+            part
+            for line in text.splitlines()
+            for part in (_wrapped(line, width) if line.startswith(_SENTENCES) else [line])
+        ]
+        text = "\n".join(lines)
     encoding = sys.stdout.encoding or "utf-8"
     typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=not text.endswith("\n"))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from wheelslim.cli.console import console_color, console_width, echo_text
 from wheelslim.cli.options import (
     Arch,
     Drop,
@@ -117,9 +116,6 @@ def env(
     if as_json:
         typer.echo(json.dumps(environment_json(report), indent=2))
     elif not quiet:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        typer.echo(
-            render_environment_text(report, width, verbose=verbose, color=sys.stdout.isatty()), nl=False
-        )
+        echo_text(render_environment_text(report, console_width(), verbose=verbose, color=console_color()))
     if report.exit_code:
         raise typer.Exit(report.exit_code)
