@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wheelslim.cli.console import echo_text
+from wheelslim.cli.console import console_width, echo_text
 from wheelslim.cli.options import (
     Arch,
     CompressionLevel,
@@ -109,4 +109,4 @@ def wheelhouse(
     if as_json:
         typer.echo(json.dumps(wheelhouse_json(report), indent=2))
     elif not quiet:
-        echo_text(wheelhouse_text(report))
+        echo_text(wheelhouse_text(report, console_width()))

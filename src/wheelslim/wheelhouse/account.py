@@ -31,8 +31,11 @@ def wheelhouse_json(report: WheelhouseReport) -> dict[str, Any]:
     }
 
 
-def wheelhouse_text(report: WheelhouseReport) -> str:
-    """Return what ``wheelhouse`` prints: a row per slimmed wheel, and how to install."""
+def wheelhouse_text(report: WheelhouseReport, console_width: int | None = None) -> str:
+    """Return what ``wheelhouse`` prints: a row per slimmed wheel, and how to install.
+
+    ``console_width`` is in columns, None for a pipe.
+    """
     lines = []
     if report.reports:
         table = Table(
@@ -47,7 +50,7 @@ def wheelhouse_text(report: WheelhouseReport) -> str:
             )
             before, after = before + one.size_before, after + size
         table.totals.append(("together", size_text(before), size_text(after), saved_text(before, after)))
-        lines.append(table.render(None, color=False))
+        lines.append(table.render(console_width, color=False))
     if report.reused:
         lines.append(f"there already: {count_text(len(report.reused), 'wheel')}")
     if report.kept:
