@@ -76,6 +76,7 @@ def measured(suite: suites.Suite, directory: Path, runs: int) -> dict[str, Any]:
             for path in (room.scratch, room.output):
                 path.mkdir(parents=True)
             log = directory / "log"
+            os.sync()  # What the run before left to be written is not this one's time.
             if number < 0:
                 with ScratchWatch(directory / "run", room.output) as watch:
                     cost_of(way.steps(room), _environment(room), log, watch.follow)
