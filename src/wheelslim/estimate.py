@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from wheelslim.inspection import InspectedLibrary, Inspection
 
 _DEFLATED_CODE = 0.97
-"""Bytes that compressed entries take in a deflated member, per byte."""
+"""Bytes that compressed entries take in a deflated member, per byte. Entries in LZ4 take less."""
+
+_DEFLATED_REST = 0.25
+"""Bytes that the rest of a library takes at least, per byte: host code 0.3 to 0.4, symbols 0.2."""
 
 _CUBINS = (EntryKind.CUBIN, EntryKind.CUBIN_VARIANT)
 
@@ -117,7 +120,10 @@ def _stored(library: InspectedLibrary, dropped: int, compressed: int, whole: flo
         return float(dropped)
     all_compressed = sum(sum(group.compressed) for group in library.code.groups)
     rest = library.size - all_compressed
-    dense = min(_DEFLATED_CODE, library.stored / all_compressed) if all_compressed else 0.0
+    dense = 0.0
+    if all_compressed:
+        most = max(0.0, library.stored - _DEFLATED_REST * rest) / all_compressed
+        dense = min(_DEFLATED_CODE, most)
     loose = max(0.0, library.stored - dense * all_compressed) / rest if rest else 0.0
     return dense * compressed + loose * (dropped - compressed)
 

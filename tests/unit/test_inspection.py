@@ -185,6 +185,21 @@ def test_the_estimate_counts_what_the_plan_drops(name: str, arch: str) -> None:
     assert guess.size_after == guess.installed_after
 
 
+def test_the_estimate_of_the_file_leaves_host_code_its_share() -> None:
+    """Entries in LZ4 shrink once more in a member: they do not weigh as much as the whole member."""
+    inspection = inspect(BY_NAME["lz4"].path)
+    (library,) = inspection.libraries
+    packed = sum(sum(group.compressed) for group in library.code.groups)
+    assert packed > 1000
+    stored = round(0.25 * (library.size - packed) + 0.6 * packed)
+    member = replace(inspection, size=stored, libraries=(replace(library, stored=stored),))
+    nothing = Request(parse_targets("sm_75"), exact=True)
+    guess = estimate(member, nothing)
+    gone = guess.installed_before - guess.installed_after
+    assert gone > packed / 2
+    assert guess.size_before - guess.size_after < 0.7 * gone
+
+
 def test_targets_are_the_devices_that_it_has_cubins_for() -> None:
     assert [target.name for target in likely_targets(inspect(BY_NAME["suffixes"].path))] == [
         "sm_90",
