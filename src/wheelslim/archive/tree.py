@@ -51,7 +51,7 @@ class TreeArtifact:
         self._inodes: dict[tuple[int, int], str] = {}
         with storage_errors(path):
             self._root = path.resolve()
-            top = sorted(os.scandir(path), key=lambda entry: entry.name)
+            top = _entries(path)
         self.members = tuple(self._listed(top, ""))
 
     @property
@@ -76,8 +76,7 @@ class TreeArtifact:
 
     def _below(self, entry: os.DirEntry[str], name: str) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(entry.path) as inner:
-                return sorted(inner, key=lambda found: found.name)
+            return _entries(entry.path)
         except OSError as error:
             self._passed_over(name, error)
             return []
@@ -170,3 +169,13 @@ class TreeArtifact:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing stays open between members."""
+
+
+def _entries(path: str | Path) -> list[os.DirEntry[str]]:
+    """List a directory by name; a call that a signal interrupts is made again, as Python does for files."""
+    while True:
+        try:
+            with os.scandir(path) as found:
+                return sorted(found, key=lambda entry: entry.name)
+        except InterruptedError:
+            continue
