@@ -97,7 +97,7 @@ def pair_of(library: bytes, tmp_path: Path, arch: str = "sm_86", *, exact: bool 
         }
     ).write(tmp_path / "in")
     request = Request(parse_targets(arch), exact=exact)
-    report = prune(wheel, PruneOptions(request, output_dir=tmp_path / "slim"))
+    report = prune(wheel, PruneOptions(request, output_dir=tmp_path / "slim", force=True))
     assert report.output is not None
     return Pair(wheel, tmp_path / "slim" / report.output.rpartition("/")[2], tmp_path / "spoilt")
 
