@@ -33,9 +33,11 @@ def main() -> int:
     else:
         for scenario in SCENARIOS.values():
             for fault in fitting(scenario):
-                sweeps.append(run_sweep(scenario.name, fault.name, step=words.step))
+                step = words.step if "read" in fault.calls.split() else 1
+                sweeps.append({**run_sweep(scenario.name, fault.name, step=step), "step": step})
                 print(json.dumps(sweeps[-1]), file=sys.stderr, flush=True)
-        words.output.write_text(json.dumps({"faults": sweeps}, indent=1) + "\n")
+        lines = ",\n ".join(json.dumps(sweep) for sweep in sweeps)
+        words.output.write_text(f'{{"faults": [\n {lines}\n]}}\n', encoding="utf-8")
     page = words.page.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     after = rest.partition(END)[2]
