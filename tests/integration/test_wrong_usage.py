@@ -92,3 +92,51 @@ def test_packages_to_choose_from_are_not_listed_without_end(here: Path) -> None:
     result = wheelslim(here, "env", "-a", "sm_86", "-p", "nosuch", "empty")
     assert result.returncode == 2
     assert "package07 and 22 more)" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["inspect", "prune -a sm_86", "prune -n -a sm_86"])
+@pytest.mark.parametrize("taken", ["demo.whl", "text", "zero.whl", "empty", "pipe", "link", "dangling"])
+def test_a_page_replaces_nothing_but_a_page(here: Path, command: str, taken: str) -> None:
+    os.mkfifo(here / "pipe")
+    (here / "link").symlink_to("text")
+    (here / "dangling").symlink_to("absent")
+    before = {path: path.lstat() for path in here.iterdir()}
+    result = wheelslim(here, *command.split(), "--html", taken, "demo.whl")
+    assert result.returncode == 2, result.stderr
+    assert f"{taken}: this exists and is no HTML page" in result.stderr
+    assert result.stdout == ""
+    after = {path: path.lstat() for path in here.iterdir()}
+    assert {path: (s.st_ino, s.st_size) for path, s in after.items()} == {
+        path: (s.st_ino, s.st_size) for path, s in before.items()
+    }
+
+
+def test_a_page_takes_no_name_of_an_output(here: Path) -> None:
+    result = wheelslim(here, "prune", "-a", "sm_86", "--html", "slim/demo.whl", "demo.whl")
+    assert result.returncode == 2
+    assert "a slimmed copy may get this name" in result.stderr
+    assert not (here / "slim").exists()
+
+
+def test_a_page_replaces_an_earlier_one_through_a_link(here: Path) -> None:
+    (here / "page.html").write_text("<!DOCTYPE html>\nold")
+    (here / "link.html").symlink_to("page.html")
+    assert wheelslim(here, "inspect", "--html", "link.html", "demo.whl").returncode == 0
+    assert (here / "link.html").is_symlink()
+    assert "demo.whl" in (here / "page.html").read_text(encoding="utf-8")
+
+
+def test_env_replaces_no_library_with_a_page(here: Path) -> None:
+    tree = here / "empty"
+    (tree / "module.py").write_text("x = 1\n")
+    result = wheelslim(here, "env", "-a", "sm_86", "--html", "empty/module.py", "empty")
+    assert result.returncode == 2
+    assert (tree / "module.py").read_text() == "x = 1\n"
+
+
+def test_a_page_shows_names_that_are_no_text(here: Path) -> None:
+    named = os.fsencode(here) + b"/demo\xff.whl"
+    shutil.copyfile(DEMO, named)
+    result = wheelslim(here, "inspect", "--html", "page.html", os.fsdecode(named))
+    assert result.returncode == 0, result.stderr
+    assert "demo\\udcff.whl" in (here / "page.html").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ from wheelslim.cli.options import (
     make_library_options,
     make_request,
 )
-from wheelslim.cli.page_file import Html, write_page
+from wheelslim.cli.page_file import Html, check_page, write_page
 from wheelslim.cli.progress import progress_bar
 from wheelslim.cli.stopping import StoppedError, leave_nothing
 
@@ -85,6 +85,7 @@ def env(
     from wheelslim.report.environment_text import render_environment_text
     from wheelslim.report.prune_page import prune_page
 
+    check_page(html)
     root = path or default_root()
     options = EnvironmentOptions(
         request=make_request(arch, ptx, exact, lto),

@@ -10,7 +10,7 @@ import typer
 
 from wheelslim.cli.console import console_color, console_width, echo_error, echo_json, echo_text
 from wheelslim.cli.options import Json, Ptx, Verbose, make_request
-from wheelslim.cli.page_file import Html, check_one_page, write_page
+from wheelslim.cli.page_file import Html, check_page, write_page
 from wheelslim.errors import ExitCode, WheelslimError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def inspect(
     from wheelslim.report.inspection_json import inspection_json
     from wheelslim.report.inspection_text import Grouping, render_inspection_text
 
-    check_one_page(html, artifacts)
+    check_page(html, artifacts)
     worst = ExitCode.DONE
     values = []
     for path in artifacts:

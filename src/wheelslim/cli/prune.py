@@ -42,7 +42,7 @@ from wheelslim.cli.options import (
     make_library_options,
     make_request,
 )
-from wheelslim.cli.page_file import Html, check_one_page, write_page
+from wheelslim.cli.page_file import Html, check_page, write_page
 from wheelslim.cli.progress import progress_bar
 from wheelslim.errors import ExitCode, WheelslimError
 
@@ -103,7 +103,7 @@ def prune(
     from wheelslim.report.prune_page import prune_page
     from wheelslim.report.text import render_prune_text
 
-    check_one_page(html, artifacts)
+    check_page(html, artifacts, output_dir)
     check_formats(context, artifacts)
     options = PruneOptions(
         request=make_request(arch, ptx, exact, lto),
