@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelslim.archive.record import Record, RecordEntry
-from wheelslim.archive.storage import storage_errors
 from wheelslim.environment.accounts import merged, parse
+from wheelslim.environment.book_file import check_readable, read_book, read_if_there
 from wheelslim.environment.replacement import check_writable, replace_text
 from wheelslim.rewriter import ChangedMember
 from wheelslim.stamp import STAMP_FILE
@@ -54,12 +54,14 @@ class Distribution:
         return self.dist_info.parent
 
     def check_writable(self) -> None:
-        """Make sure that RECORD can be replaced.
+        """Make sure that RECORD can be replaced, and that the stamp is no odd file.
 
         Raises:
-            StorageError: it cannot.
+            ArchiveError: the stamp is no regular file.
+            StorageError: they cannot be read or replaced.
         """
         check_writable(self.dist_info)
+        check_readable(self.dist_info / STAMP_FILE)
 
     def record(self) -> Record:
         """Read RECORD.
@@ -68,9 +70,7 @@ class Distribution:
             ArchiveError: it does not parse.
             StorageError: the operating system refuses.
         """
-        with storage_errors(self.place):
-            data = self.place.read_bytes()
-        return Record.parse(data, self._inside(RECORD))
+        return Record.parse(read_book(self.place), self._inside(RECORD))
 
     def listed(self) -> Iterable[str]:
         """Return all paths as RECORD spells them; raises as ``record`` does."""
@@ -100,7 +100,7 @@ class Distribution:
         }
         if stamps:
             path = self.dist_info / STAMP_FILE
-            old = path.read_bytes() if path.exists() else b""
+            old = read_if_there(path)
             stamp = (json.dumps(merged(parse(old), stamps), indent=2) + "\n").encode()
             if stamp != old:
                 replace_text(path, stamp, like=self.place)
@@ -108,8 +108,7 @@ class Distribution:
             done.append(account)
             inside = self._inside(STAMP_FILE)
             rows[inside] = RecordEntry.of_sha256(inside, account.sha256_after, account.size_after)
-        with storage_errors(self.place):
-            before = self.place.read_bytes()
+        before = read_book(self.place)
         after = record.rewritten(rows, dropped)
         if after != before:
             replace_text(self.place, after)

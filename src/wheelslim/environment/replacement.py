@@ -189,7 +189,7 @@ def replace_text(path: Path, data: bytes, like: Path | None = None) -> None:
     Raises:
         StorageError: the operating system refuses; the old file is as it was then.
     """
-    model = path if path.exists() or like is None else like
+    model = path if os.path.lexists(path) or like is None else like
     with opened(model) as original, beside(path) as new:
         write_at(new.fd, data, 0)
         new.keep_metadata(original.source.fd, original.status)
