@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelslim.archive.json_style import JsonStyle, read_json
-from wheelslim.archive.storage import storage_errors
+from wheelslim.environment.book_file import read_book
 from wheelslim.environment.replacement import check_writable, replace_text
 from wheelslim.errors import ArchiveError, Place
 
@@ -63,8 +63,9 @@ class CondaPackage:
             StorageError: the operating system refuses.
         """
         document, _ = self._read()
-        files = document.get("files")
-        return [path for path in files if isinstance(path, str)] if isinstance(files, list) else []
+        entries = (document.get("paths_data") or {}).get("paths") or ()
+        paths = [*(document.get("files") or ()), *(entry["_path"] for entry in entries)]
+        return list(dict.fromkeys(paths))
 
     def book(
         self,
@@ -80,30 +81,43 @@ class CondaPackage:
         """
         document, style = self._read()
         gone = set(dropped)
-        files = [path for path in document.get("files", ()) if path not in gone]
+        files = [path for path in document.get("files") or () if path not in gone]
         files += [path for path in added if path not in files]
-        new = document | {"files": files}
+        new = document | ({"files": files} if files or document.get("files") else {})
         data = document.get("paths_data")
-        if isinstance(data, dict) and isinstance(data.get("paths"), list):
+        if data and data.get("paths"):
             by_hash = {change.sha256_before: change for change in changed.values()}
             entries = [
-                _updated(entry, changed, by_hash)
-                for entry in data["paths"]
-                if isinstance(entry, dict) and entry.get("_path") not in gone
+                _updated(entry, changed, by_hash) for entry in data["paths"] if entry["_path"] not in gone
             ]
-            known = {entry.get("_path") for entry in entries}
+            known = {entry["_path"] for entry in entries}
             entries += [_entry(path, change) for path, change in added.items() if path not in known]
             new["paths_data"] = data | {"paths": entries}
         if new != document:
             replace_text(self.place, style.write(new))
 
     def _read(self) -> tuple[dict[str, Any], JsonStyle]:
-        with storage_errors(self.place):
-            data = self.place.read_bytes()
-        document, style = read_json(data, str(self.place))
-        if not isinstance(document, dict):
+        document, style = read_json(read_book(self.place), str(self.place))
+        if not _is_record(document):
             raise ArchiveError("this is no record of a package", place=Place(artifact=str(self.place)))
         return document, style
+
+
+def _is_record(document: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Whether the parts that list files have the shape that clients write; they may be missing."""
+    if not isinstance(document, dict):
+        return False
+    files, data = document.get("files"), document.get("paths_data")
+    if not (data is None or isinstance(data, dict)):
+        return False
+    entries = data.get("paths") if data else None
+    return _is_list_of(str, files) and (
+        _is_list_of(dict, entries) and all(isinstance(entry.get("_path"), str) for entry in entries or ())
+    )
+
+
+def _is_list_of(kind: type, value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    return value is None or (isinstance(value, list) and all(isinstance(item, kind) for item in value))
 
 
 def _entry(path: str, change: ChangedMember) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Listing:
-    """A tree as listed. ``files`` and ``notes`` are names, ``size`` the bytes of all files.
+    """A tree as listed. ``files``, ``directories`` and ``notes`` are names, ``size`` the bytes of all files.
 
     ``outward`` names symbolic links to libraries outside, ``caches`` directories that were left out,
     ``unreadable`` what the operating system refused, by name.
@@ -52,6 +52,7 @@ class Listing:
 
     tree: TreeArtifact
     files: tuple[str, ...]
+    directories: tuple[str, ...]
     candidates: tuple[Candidate, ...]
     notes: tuple[str, ...]
     size: int
@@ -109,6 +110,11 @@ def list_tree(root: Path, wants: Callable[[str, int, bytes], bool], *, clean: bo
     return Listing(
         tree=tree,
         files=tuple(member.name for member in files if not is_note(member.name)),
+        directories=tuple(
+            member.name.rstrip("/")
+            for member in tree.members
+            if member.type in (MemberType.DIRECTORY, MemberType.SYMLINK)
+        ),
         candidates=tuple(found),
         notes=tuple(member.name for member in files if is_note(member.name)),
         size=sum(member.size for member in files),

@@ -42,27 +42,28 @@ class Owners:
     def check_known(self, path: Path) -> None:
         """Make sure that no book which cannot be read may list ``path``.
 
-        One that does not parse may stay as it is where another book lists the path. One that the
+        One that does not parse may stay as it is where another book of its kind lists the path. One that the
         system did not let be read this time may be sound, and must not be passed over.
 
         Raises:
             WheelslimError: one may; this says what is wrong with it.
         """
-        owned = bool(self.of(path))
+        kinds = {type(owned.book) for owned in self.of(path)}
         for book, error in self.broken.items():
+            owned = type(book) in kinds
             if path.is_relative_to(book.base) and (not owned or isinstance(error, StorageError)):
                 raise error
 
 
 def find_books(root: Path, names: Iterable[str]) -> tuple[Book, ...]:
-    """Return the books among the files ``names`` of the tree ``root``, and those that lie above it.
+    """Return the books in the directories ``names`` of the tree ``root``, and those that lie above it.
 
     A tree may be a part of an environment (``site-packages/torch``): then the nearest
     directories above it that hold dist-info directories or ``conda-meta`` count.
     """
     books: dict[Book, None] = {}
     for name in names:
-        books.update(dict.fromkeys(_book(root / name)))
+        books.update(dict.fromkeys(_books(root / name)))
     for above in root.parents:
         found = list(_books_in(above))
         books.update(dict.fromkeys(found))
@@ -89,20 +90,19 @@ def check_books_listed(root: Path, unreadable: Mapping[str, str]) -> None:
             )
 
 
-def _book(path: Path) -> Iterator[Book]:
-    if path.name == RECORD and path.parent.name.endswith(DIST_INFO):
-        yield Distribution(path.parent)
-    elif path.suffix == ".json" and path.parent.name == CONDA_META:
-        yield CondaPackage(path)
+def _books(directory: Path) -> Iterator[Book]:
+    """Yield the books that a directory holds by their names, whatever they turn out to be."""
+    if directory.name.endswith(DIST_INFO) and os.path.lexists(directory / RECORD):
+        yield Distribution(directory)
+    elif directory.name == CONDA_META:
+        yield from map(CondaPackage, sorted(directory.glob("*.json")))
 
 
 def _books_in(directory: Path) -> Iterator[Book]:
     try:
         for path in sorted(directory.glob(f"*{DIST_INFO}")):
-            if (path / RECORD).is_file():
-                yield Distribution(path)
-        for path in sorted((directory / CONDA_META).glob("*.json")):
-            yield CondaPackage(path)
+            yield from _books(path)
+        yield from _books(directory / CONDA_META)
     except OSError:
         return
 

@@ -134,7 +134,7 @@ class _Run:
     def _list(self) -> tuple[Listing, tuple[Book, ...]]:
         listing = list_tree(self._root, self._rewriter.wants, clean=not self._options.dry_run)
         check_books_listed(self._root, listing.unreadable)
-        return listing, find_books(self._root, listing.files)
+        return listing, find_books(self._root, listing.directories)
 
     def _finish_earlier(self, listing: Listing, books: Sequence[Book]) -> tuple[str, ...]:
         """Finish the books of a run that was killed; returns the libraries it had replaced."""
