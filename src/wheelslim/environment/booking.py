@@ -42,11 +42,15 @@ class _Entries:
 
 @dataclass(frozen=True)
 class Booked:
-    """What was booked: labels of packages, how many bytes the books grew, and what went wrong."""
+    """What was booked: labels of packages, how many bytes the books grew, and what went wrong.
+
+    ``kept`` are the files that were to be removed and are still listed, with what went wrong.
+    """
 
     packages: tuple[str, ...] = ()
     growth: int = 0
     failed: Mapping[Path, WheelslimError] = field(default_factory=dict)
+    kept: Mapping[Path, WheelslimError] = field(default_factory=dict)
 
 
 class _Run:
@@ -128,6 +132,19 @@ class _Run:
                 except WheelslimError as error:
                     self.failed[book.place] = error
 
+    def still_listed(self, paths: Iterable[Path]) -> dict[Path, WheelslimError]:
+        """Return those of ``paths`` that a book lists, or may list, which could not be written."""
+        kept: dict[Path, WheelslimError] = {}
+        for path in paths:
+            try:
+                self.owners.check_known(path)
+            except WheelslimError as error:
+                kept[path] = error
+            for owned in self.owners.of(path):
+                if owned.book.place in self.failed:
+                    kept[path] = self.failed[owned.book.place]
+        return kept
+
     def remove_note(self, note: Note) -> None:
         """Remove a note if all books say what it says."""
         places = {owned.book.place for path in (note.library, *note.links) for owned in self.owners.of(path)}
@@ -166,4 +183,5 @@ def enter_changes(books: Sequence[Book], notes: Iterable[Note], dropped: Dropped
     for note in notes:
         run.remove_note(note)
     packages = sorted(book.label for book in run.entries if book.place not in run.failed)
-    return Booked(tuple(dict.fromkeys(packages)), run.growth, run.failed)
+    kept = run.still_listed(dropped.paths)
+    return Booked(tuple(dict.fromkeys(packages)), run.growth, run.failed, kept)

@@ -15,7 +15,7 @@ from wheelslim.environment.replacement import check_writable
 from wheelslim.errors import WheelslimError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wheelslim.environment.owners import Book
     from wheelslim.rewriter import Rewriter
@@ -66,22 +66,27 @@ class Removal:
     @property
     def names(self) -> tuple[str, ...]:
         """The files, as paths inside the tree."""
-        return tuple(path.relative_to(self.root).as_posix() for path in self.sizes)
+        return tuple(self._name(path) for path in self.sizes)
 
-    def carry_out(self) -> dict[str, WheelslimError]:
-        """Remove the files, and the directories that are empty then; returns what could not be removed."""
-        failed: dict[str, WheelslimError] = {}
-        for path in self.sizes:
+    def carry_out(self, kept: Mapping[Path, WheelslimError]) -> Removal:
+        """Remove the files but ``kept``, and directories that are empty then; returns what was removed."""
+        failed = self.failed | {self._name(path): error for path, error in kept.items()}
+        sizes: dict[Path, int] = {}
+        for path in self.sizes.keys() - kept.keys():
             try:
                 path.unlink(missing_ok=True)
+                sizes[path] = self.sizes[path]
             except OSError as error:
-                failed[path.relative_to(self.root).as_posix()] = storage_error(error, path)
-        directories = {above for path in self.sizes for above in path.parents if above != self.root}
+                failed[self._name(path)] = storage_error(error, path)
+        directories = {above for path in sizes for above in path.parents if above != self.root}
         inside = [directory for directory in directories if directory.is_relative_to(self.root)]
         for directory in sorted(inside, key=lambda found: -len(found.parts)):
             with suppress(OSError):  # Not empty.
                 directory.rmdir()
-        return failed
+        return Removal(self.root, dict(sorted(sizes.items())), failed)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
 
 
 def _is_metadata(name: str) -> bool:

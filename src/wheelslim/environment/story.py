@@ -128,7 +128,7 @@ class _Run:
         booked = Booked()
         if not self._options.dry_run:
             booked = self._book(books, self._dropped(removal))
-            self._failed.update(removal.carry_out())
+            removal = removal.carry_out(booked.kept)
         return self._report(listing, removal, booked, finished)
 
     def _list(self) -> tuple[Listing, tuple[Book, ...]]:
@@ -186,9 +186,7 @@ class _Run:
         self._rewriter.dropped = frozenset(drops.dropped) | frozenset(self._rewriter.loose.dropped)
         self._notices.extend(drops.notices)
         packages = self._options.packages
-        removal = Removal.plan(self._root, listing.files, books, self._rewriter, packages)
-        self._failed.update(removal.failed)
-        return removal
+        return Removal.plan(self._root, listing.files, books, self._rewriter, packages)
 
     def _choose(
         self, listing: Listing, books: Sequence[Book], removed: set[str]
@@ -264,6 +262,7 @@ class _Run:
     def _report(
         self, listing: Listing, removal: Removal, booked: Booked, finished: tuple[str, ...]
     ) -> EnvironmentReport:
+        self._failed.update(removal.failed)
         for name, what in listing.unreadable.items():
             self._failed[name] = StorageError(what, place=Place(artifact=str(self._root / name)))
         request, dry_run, reports = self._options.request, self._options.dry_run, self._rewriter.reports

@@ -10,7 +10,9 @@ import pytest
 
 from builders.environment_trees import MANY, PLAIN, environment, slim
 from builders.installed import conda_record, install, record_faults
-from wheelslim.errors import ExitCode
+from wheelslim.environment.replacement import replace_text
+from wheelslim.errors import ExitCode, Place, StorageError
+from wheelslim.groups.rules import make_drop_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,3 +138,31 @@ def test_a_conda_record_without_a_list_of_files_owns_its_paths(tmp_path: Path) -
     new = json.loads(place.read_text())
     assert "files" not in new
     assert new["paths_data"]["paths"][0]["size_in_bytes"] == (tmp_path / "lib/libone.so").stat().st_size
+
+
+def test_files_whose_record_cannot_be_written_are_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site-packages"
+    for name in ("one", "two"):
+        install(site, name, {f"{name}/lib.so": MANY, f"{name}/include/a.h": b"//"})
+    drop = make_drop_request("", ("*/include/**",), None)
+
+    def refuse(path: Path, data: bytes, like: Path | None = None) -> None:
+        if path == site / "one-1.0.dist-info/RECORD":
+            raise StorageError("operation not permitted", place=Place(artifact=str(path)))
+        replace_text(path, data, like)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("wheelslim.environment.distribution.replace_text", refuse)
+        report = slim(tmp_path, drop=drop)
+    assert report.exit_code == ExitCode.IO
+    assert "site-packages/one/include/a.h" in [one.path for one in report.passed_over]
+    assert report.prune.dropped == ("site-packages/two/include/a.h",)
+    assert (site / "one/include/a.h").exists()
+    assert not (site / "two/include").exists()
+    healed = slim(tmp_path, drop=drop)
+    assert healed.exit_code == ExitCode.DONE
+    assert healed.prune.dropped == ("site-packages/one/include/a.h",)
+    assert not (site / "one/include").exists()
+    assert record_faults(site) == []
