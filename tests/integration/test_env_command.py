@@ -255,3 +255,13 @@ def test_a_distribution_inside_another_is_files_to_it(tmp_path: Path, killed: bo
     assert record_faults(site) == []
     proved = wheelslim("verify", tmp_path / "before", site)
     assert proved.returncode == 0, proved.stdout
+
+
+def test_an_empty_path_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment(tmp_path)
+    before = facts(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = wheelslim("env", "-a", "sm_86", "")
+    assert result.returncode == 2
+    assert "the path is empty" in result.stderr
+    assert facts(tmp_path) == before

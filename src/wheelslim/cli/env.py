@@ -43,6 +43,13 @@ from wheelslim.cli.stopping import StoppedError, leave_nothing
 _SHOWN = 20
 
 
+def _tree_path(text: str) -> Path:
+    """Parse PATH; no text at all, as an unset variable leaves it, is not the current directory."""
+    if not str(text):
+        raise typer.BadParameter("the path is empty; '.' is the current directory")
+    return Path(text)
+
+
 def env(
     arch: Arch,
     path: Annotated[
@@ -51,6 +58,8 @@ def env(
             help="A virtual environment, site-packages, a conda prefix or any directory; "
             "default: the environment that runs wheelslim.",
             show_default=False,
+            parser=_tree_path,
+            metavar="PATH",
         ),
     ] = None,
     ptx: PtxOption = Ptx.AUTO,
