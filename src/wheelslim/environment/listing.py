@@ -27,6 +27,9 @@ _VENV = "pyvenv.cfg"
 _CONDA_CACHE = "urls.txt"
 """What conda and mamba keep in every directory of unpacked packages."""
 
+_OF_LIBRARIES = frozenset({"lib", "lib64", "site-packages", "dist-packages"})
+"""Directories of libraries by their names: links in them, or of these names, are named."""
+
 _SYSTEM = ("/proc", "/sys", "/dev")
 
 
@@ -137,11 +140,13 @@ def _temporary(tree: TreeArtifact) -> set[str]:
 
 
 def _leads_out(root: Path, name: str) -> bool:
-    """Whether a symbolic link leads to a library outside; by its name alone, nothing is opened."""
-    if ".so" not in PurePosixPath(name).name:
+    """Whether a symbolic link leads to a library, or a directory of them, outside; nothing is opened."""
+    path = PurePosixPath(name)
+    is_kind = stat.S_ISREG if ".so" in path.name else stat.S_ISDIR
+    if is_kind is stat.S_ISDIR and not _OF_LIBRARIES & set(path.parts):
         return False
     try:
         target = (root / name).resolve(strict=True)
-        return not target.is_relative_to(root) and stat.S_ISREG(target.stat().st_mode)
+        return not target.is_relative_to(root) and is_kind(target.stat().st_mode)
     except (OSError, RuntimeError):
         return False

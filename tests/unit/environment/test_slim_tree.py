@@ -203,6 +203,15 @@ def test_symbolic_links_inside_stay_and_those_to_the_outside_are_left_alone(tmp_
     assert any("libshared.so" in notice for notice in report.prune.notices)
 
 
+def test_a_directory_of_libraries_that_is_a_link_to_the_outside_is_named(tmp_path: Path) -> None:
+    site = environment(tmp_path / "outside")
+    (tmp_path / "env" / "lib").mkdir(parents=True)
+    (tmp_path / "env" / "lib" / "site-packages").symlink_to(site)
+    report = slim(tmp_path / "env")
+    assert (site / LIBRARY).read_bytes() == MANY
+    assert any("outside" in note and "lib/site-packages" in note for note in report.prune.notices)
+
+
 def test_a_tree_may_be_given_through_a_symbolic_link(tmp_path: Path) -> None:
     environment(tmp_path / "env")
     (tmp_path / "link").symlink_to("env")
