@@ -39,6 +39,7 @@ class PruneOptions:
     ``scratch_dir`` is the output's directory unless given; ``jobs`` the number of cores.
     ``build_tag`` and ``compression`` are for wheels; ``conda_format`` (None keeps it),
     ``compression_level`` (zstd's, None is conda's own) and ``build_suffix`` for conda packages.
+    ``keep`` are resolved paths that no output may replace, with ``force`` neither.
     """
 
     request: Request
@@ -58,6 +59,7 @@ class PruneOptions:
     conda_format: ArtifactKind | None = None
     compression_level: int | None = None
     build_suffix: str | None = None
+    keep: frozenset[Path] = frozenset()
 
 
 class Edition(Protocol):

@@ -50,7 +50,7 @@ def prune(path: Path, options: PruneOptions, progress: Callable[[int], None] | N
     """
     try:
         with FileDigest(path) as digest:
-            if not options.dry_run:
+            if not options.dry_run and path.is_file():  # Reading a pipe might never end.
                 digest.start()  # Early: one core is idle while the other reads headers.
             try:
                 with open_artifact(path, options.scratch_dir) as artifact:
@@ -100,6 +100,12 @@ def _prune_with(
     final = options.output_dir / edition.name
     if final.resolve() == artifact.path.resolve():
         raise UsageError("the output would replace the input", hint="Give another --output-dir")
+    if final.resolve() in options.keep:
+        raise UsageError(
+            "the output would replace another input, or the output of one",
+            found=str(final),
+            hint="Give this one to a command of its own, with another --output-dir",
+        )
     try:
         with atomic_output(final, options.force) as temporary, ThreadPoolExecutor(1, "flush") as beside:
             result = edition.write(temporary, rewriter, progress)

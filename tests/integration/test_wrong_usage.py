@@ -140,3 +140,32 @@ def test_a_page_shows_names_that_are_no_text(here: Path) -> None:
     result = wheelslim(here, "inspect", "--html", "page.html", os.fsdecode(named))
     assert result.returncode == 0, result.stderr
     assert "demo\\udcff.whl" in (here / "page.html").read_text(encoding="utf-8")
+
+
+def test_two_inputs_get_no_output_of_the_same_name(here: Path) -> None:
+    shutil.copyfile(DEMO, here / "empty" / "demo.whl")
+    result = wheelslim(here, "prune", "-f", "-a", "sm_86", "demo.whl", "empty/demo.whl")
+    assert result.returncode == 2
+    assert "empty/demo.whl: demo.whl has the same name" in result.stderr
+    assert not (here / "slim").exists()
+
+
+def test_an_output_replaces_no_other_input(here: Path) -> None:
+    name = DEMO.name
+    shutil.copyfile(DEMO, here / name)
+    assert wheelslim(here, "prune", "-a", "sm_86", "-o", ".", name).returncode == 0
+    [slimmed] = set(here.glob("cuda_demo*.whl")) - {here / name}
+    before = slimmed.stat().st_ino
+    result = wheelslim(here, "prune", "-f", "-a", "sm_86", "-o", ".", name, slimmed.name)
+    assert result.returncode == 2, result.stderr
+    assert slimmed.stat().st_ino == before
+
+
+def test_a_pipe_is_never_read(here: Path) -> None:
+    os.mkfifo(here / "pipe.whl")
+    result = wheelslim(here, "prune", "-a", "sm_86", "pipe.whl")
+    assert result.returncode == 3
+    assert "pipe.whl: neither a file nor a directory" in result.stderr
+    result = wheelslim(here, "prune", "-a", "sm_86", "--kernels-used", "pipe.whl", "demo.whl")
+    assert result.returncode == 2
+    assert "pipe.whl: the profile cannot be read: this is no file" in result.stderr

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -44,7 +45,10 @@ from wheelslim.cli.options import (
 )
 from wheelslim.cli.page_file import Html, check_page, write_page
 from wheelslim.cli.progress import progress_bar
-from wheelslim.errors import ExitCode, WheelslimError
+from wheelslim.errors import ExitCode, Place, UsageError, WheelslimError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def prune(
@@ -124,18 +128,24 @@ def prune(
         jobs=jobs,
         scratch_dir=scratch_dir,
     )
+    if not dry_run:
+        _refuse_equal_names(artifacts)
     worst = ExitCode.DONE
     reports = []
+    keep = {path.resolve() for path in artifacts}
     for path in artifacts:
         try:
             size = path.stat().st_size if path.is_file() else 0
             with progress_bar(path.name, size, quiet or as_json) as advance:
-                report = prune_artifact(path, options_for(path, options), advance)
+                own = replace(options_for(path, options), keep=frozenset(keep - {path.resolve()}))
+                report = prune_artifact(path, own, advance)
         except WheelslimError as error:
             echo_error(error)
             worst = max(worst, error.exit_code)
             continue
         reports.append(report)
+        if report.output is not None:
+            keep.add(Path(report.output).resolve())
         if html is not None:
             write_page(html, prune_page(report))
         if not as_json and not quiet:
@@ -145,3 +155,15 @@ def prune(
         typer.echo(json.dumps({"artifacts": [prune_json(report) for report in reports]}, indent=2))
     if worst:
         raise typer.Exit(worst)
+
+
+def _refuse_equal_names(artifacts: Sequence[Path]) -> None:
+    """All outputs lie in one directory."""
+    first: dict[str, Path] = {}
+    for path in artifacts:
+        if first.setdefault(path.name, path) is not path:
+            raise UsageError(
+                f"{first[path.name]} has the same name, and so would their outputs",
+                place=Place(artifact=str(path)),
+                hint="Give them to commands of their own, with another --output-dir each",
+            )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+import stat
 import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ def read_used_kernels(path: Path) -> UsedKernels:
     """
     place = Place(artifact=str(path))
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # It is read twice, and a pipe might never end.
+            raise UsageError("the profile cannot be read: this is no file")
         with path.open("rb") as file:
             head = file.read(len(_SQLITE))
         if head == _SQLITE:
