@@ -53,6 +53,16 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("streams", "code"), [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("| sleep 0", 141)])
+def test_streams_that_nobody_reads(streams: str, code: int) -> None:
+    command = (
+        f"{sys.executable} -m wheelslim inspect {BY_NAME['rdc'].path} {streams}; exit ${{PIPESTATUS[0]}}"
+    )
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 def test_what_to_do_about_an_error_stands_on_lines_of_its_own() -> None:
     done = wheelslim("check", "-a", "sm_85", BY_NAME["rdc"].path)
     assert done.returncode == 2

@@ -59,6 +59,7 @@ def here(tmp_path: Path) -> Path:
         ("env -a sm_86 demo.whl", 2, "wheelslim prune slims files"),
         ("env -a sm_86 absent", 5, "absent: no such file or directory"),
         ("env -a sm_86 -p nosuch empty", 2, "no package here is called nosuch (found no package at all)"),
+        ("wheelhouse -a sm_86 -- --help", 2, "--help is no requirement"),
         ("wheelhouse -a sm_86", 2, "give requirements"),
         ("wheelhouse -a sm_86 -r absent.txt", 5, "absent.txt: no such file or directory"),
     ],

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from wheelslim.cli.check import check
-from wheelslim.cli.console import echo_error
+from wheelslim.cli.console import echo_error, open_closed_streams
 from wheelslim.cli.env import env
 from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
@@ -21,6 +21,9 @@ from wheelslim.cli.verify import verify
 from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
 from wheelslim.version import VERSION
+
+_PIPE_CLOSED = 141
+"""What a shell reports where the reader of a pipe has gone: 128 and the number of SIGPIPE."""
 
 app = typer.Typer(
     name="wheelslim",
@@ -68,9 +71,14 @@ def main() -> None:
     # Libraries become up to a million small objects that stay: looking through them for cycles again
     # and again costs a third of the time of planning.
     gc.set_threshold(100_000, 50, 100)
+    open_closed_streams()
     catch_signals()
     try:
         app(with_strip_word(sys.argv[1:]))
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # typer ends at that as if a check had failed.
+            sys.exit(_PIPE_CLOSED)
+        raise
     except WheelslimError as error:
         echo_error(error)
         sys.exit(error.exit_code)

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -16,6 +17,14 @@ from wheelslim.units import printable
 _SENTENCES = ("note: ", "warning: ", "proved: ", "not covered: ", "books of ")
 _ADVICE = "  "
 """What stands before a line that says what to do."""
+
+
+def open_closed_streams() -> None:
+    """Write to nowhere where standard output or standard error is closed (``>&-``)."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def console_width() -> int | None:

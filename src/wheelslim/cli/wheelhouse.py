@@ -77,6 +77,9 @@ def wheelhouse(
 
     if not requirements and not requirement:
         raise typer.BadParameter("give requirements, or a file of them with -r", param_hint="requirements")
+    for word in requirements or ():
+        if word.startswith("-"):
+            raise typer.BadParameter(f"{word} is no requirement", param_hint="requirements")
     for file in requirement or ():
         with storage_errors(file):
             file.stat()
