@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from builders import elf, fatbin
+from builders.elf_edit import ElfEdit
+from builders.library import CudaLibrary
 from corpus.recipes import RECIPES
 from integration.memory import check_same_memory
 from integration.pruning import Pruned, check_registered, prune, same_file
@@ -193,6 +196,16 @@ def test_probes_of_tracing_tools_stay(tmp_path: Path) -> None:
     pruned = stripped(extended, tmp_path / "stripped.so")
     assert ".note.stapsdt" in names(pruned.path)
     assert pruned.account.notes == ()
+
+
+def test_loaded_bytes_that_claim_to_be_symbols_stay(tmp_path: Path) -> None:
+    """A finding of the fuzzer: the numbers of sections in them were brought up to date."""
+    edit = ElfEdit(CudaLibrary((fatbin.container(["sm_86", "sm_90"]),), symbols=True).build().data)
+    edit.section(".rodata", type=elf.SHT_SYMTAB, entsize=24)
+    edit.put(edit.section_field(".rodata", "offset"), bytes(range(1, 97)))
+    (tmp_path / "odd.so").write_bytes(edit.built())
+    pruned = stripped(tmp_path / "odd.so", tmp_path / "stripped.so")
+    check_same_memory(tmp_path / "odd.so", pruned.path)
 
 
 def test_bytes_behind_the_file_keep_their_place(loader: Loader, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from wheelslim.errors import ArchiveError, Place
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from wheelslim.source import Source
@@ -87,3 +89,20 @@ class Artifact(Protocol):
             ArchiveError: no such member, or it is larger.
         """
         ...
+
+
+def check_stamp_place(stamp: str, members: Iterable[tuple[str, MemberType]]) -> None:
+    """Make sure that a file can stand at ``stamp``: ``members`` are names and types.
+
+    Raises:
+        ArchiveError: a directory or a link stands there.
+    """
+    for name, kind in members:
+        if name.startswith(f"{stamp}/") or (name == stamp and kind is not MemberType.FILE):
+            raise ArchiveError(
+                "wheelslim's own file cannot be written: its name is taken",
+                place=Place(member=name),
+                expected="a file, or nothing",
+                found="a link" if name == stamp else "a directory",
+                hint="Pack the package again without it",
+            )

@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelslim.archive.artifact import MemberType
+from wheelslim.archive.artifact import MemberType, check_stamp_place
 from wheelslim.archive.conda import STAMP, is_info
 from wheelslim.archive.conda_name import INDEX_JSON, index_with_build
 from wheelslim.archive.paths_json import PATHS_JSON, Content
@@ -119,6 +119,7 @@ class Editor:
         Its header is that of ``info/index.json`` but for name and size, so that the same package
         gives the same bytes.
         """
+        check_stamp_place(STAMP, ((member.name, member.type) for member in self._survey.members))
         self._edits.texts[STAMP] = content
         if STAMP not in self._survey.contents:
             like = parse_info(self._survey.raw_headers[INDEX_JSON])

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelslim.archive.artifact import MemberType
+from wheelslim.archive.artifact import MemberType, check_stamp_place
 from wheelslim.archive.candidates import ORIGINALS, Candidates
 from wheelslim.archive.changed_member import MemberWriter
 from wheelslim.archive.deflate import Compression
@@ -132,6 +132,9 @@ class _Run:
     def write(self) -> RewriteResult:
         """Do everything in the order of the file, but RECORD and the stamp last."""
         artifact = self._artifact
+        entries = artifact.archive.entries
+        # A link in a wheel is a file to installers, and is replaced as one.
+        check_stamp_place(artifact.stamp_name, ((entry.name, MemberType.FILE) for entry in entries))
         dropped, notices = self._find_dropped()
         late = {artifact.record_name, artifact.stamp_name}
         members = [

@@ -96,7 +96,8 @@ def plan_strip(source: Source, elf: ElfFile, mode: StripMode) -> Strip:
         if section.sh_type == SectionType.SYMTAB and index not in gone:
             named, changes = _symbols(source, section, gone)
             pinned |= named
-            overlays.extend(changes)
+            if _may_go(elf, index):  # What a process may see stays as it is.
+                overlays.extend(changes)
     last = max(pinned, default=0)
     unknown = sorted(
         {s.name for i, s in enumerate(elf.sections) if i not in gone and _is_unknown(elf, i, mode)}

@@ -108,6 +108,14 @@ def test_hostile_members_are_refused(tmp_path: Path, kind: str, case: str) -> No
     refused(path, what)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_directory_in_the_place_of_the_stamp_is_refused(tmp_path: Path, kind: str) -> None:
+    items = [Item("lib/a.so", library(b"x" * 5000, b"y"))]
+    package = CondaPackage(items, info={"info/wheelslim.json/x": b"1"}, level=1)
+    with pytest.raises(ArchiveError, match="its name is taken"):
+        rewrite(package.write(tmp_path, kind))
+
+
 def test_harmless_links_pass(tmp_path: Path) -> None:
     items = [
         Item("lib/a/x", b""),

@@ -192,6 +192,13 @@ def test_slimming_twice_replaces_the_stamp(wheel: Path, target: Path, tmp_path: 
     assert_record_is_true(again)
 
 
+@pytest.mark.parametrize("member", ["wheelslim.json/x", "wheelslim.json/"])
+def test_a_directory_in_the_place_of_the_stamp_is_refused(tmp_path: Path, target: Path, member: str) -> None:
+    files = {"demo/lib.so": MARK + bytes(3000)}
+    with pytest.raises(ArchiveError, match="its name is taken"):
+        run(Wheel(files, dist_info={member: b""}).write(tmp_path), target)
+
+
 def test_dropped_members_leave_no_trace(wheel: Path, target: Path) -> None:
     gone = frozenset({"demo/data.txt", "demo/µ, comma.py", RECORD, f"{WHEEL.folder}/METADATA"})
     result = run(wheel, target, CuttingRewriter(dropping=gone))
