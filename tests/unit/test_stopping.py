@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelslim.archive.scratch import named_temporary
-from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing
+from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +62,16 @@ def _release_twice() -> None:
     with lock:
         lock.release()
         signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("caught")
+def test_nothing_comes_any_more_at_the_end() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    settle()
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGTERM)
+    time.sleep(0.05)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:

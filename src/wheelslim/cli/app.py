@@ -16,7 +16,7 @@ from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
-from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing
+from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing, settle
 from wheelslim.cli.verify import verify
 from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
@@ -61,6 +61,7 @@ app.command("wheelhouse")(wheelhouse)
 
 
 def _stop(stopped: StoppedError) -> NoReturn:
+    settle()
     leave_nothing()
     typer.echo("wheelslim: stopped; what was not finished is removed", err=True)
     sys.exit(stopped.exit_code)

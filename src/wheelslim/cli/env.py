@@ -38,7 +38,7 @@ from wheelslim.cli.options import (
 )
 from wheelslim.cli.page_file import Html, check_page, write_page
 from wheelslim.cli.progress import progress_bar
-from wheelslim.cli.stopping import StoppedError, leave_nothing
+from wheelslim.cli.stopping import StoppedError, leave_nothing, settle
 
 _SHOWN = 20
 
@@ -111,6 +111,7 @@ def env(
         with progress_bar(root.name, 0, quiet or as_json) as advance:
             report = slim_tree(root, options, advance)
     except StoppedError as error:
+        settle()
         leave_nothing()
         typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
         raise typer.Exit(error.exit_code) from None

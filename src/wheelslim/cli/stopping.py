@@ -46,6 +46,15 @@ def behind(error: BaseException) -> StoppedError | None:
     return seen
 
 
+def settle() -> None:
+    """Ignore further signals: the end is near, and nothing may disturb the message."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def leave_nothing() -> None:
     """Remove temporary files that nobody had taken care of yet when everything ended at once."""
     from wheelslim.archive.scratch import remove_own

@@ -7,8 +7,6 @@ time, plan, write, prove and replace (``library_file``); bring the books up to d
 from __future__ import annotations
 
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ from wheelslim.archive.workers import available_cpus
 from wheelslim.container_rewrite import ContainerRewriter
 from wheelslim.environment.booking import Booked, Dropped, enter_changes
 from wheelslim.environment.library_file import LibrarySlimmer, Replaced
+from wheelslim.environment.library_pool import LibraryPool
 from wheelslim.environment.listing import list_tree
 from wheelslim.environment.lock import locked
 from wheelslim.environment.note import Note
@@ -209,32 +208,23 @@ class _Run:
         return sorted(staying, key=lambda candidate: (-candidate.size, candidate.name)), owners
 
     def _slim(self, candidates: Sequence[Candidate], owners: Owners, progress: Callable[[int], None]) -> None:
-        stop = threading.Event()
-        slimmer = LibrarySlimmer(self._root, self._rewriter, owners, stop.is_set)
-        work = slimmer.plan if self._options.dry_run else slimmer.slim
-        with ThreadPoolExecutor(self._options.jobs or available_cpus(), "library") as pool:
-            futures = {pool.submit(work, candidate): candidate for candidate in candidates}
-            try:
-                for future in as_completed(futures):
-                    candidate = futures[future]
-                    try:
-                        replaced = future.result()
-                    except WheelslimError as error:
-                        self._rewriter.reports.pop(candidate.name, None)
-                        self._failed[candidate.name] = error.at(artifact=str(self._root / candidate.name))
-                        replaced = None
-                    progress(candidate.size)
-                    if replaced is not None:
-                        self._take(replaced)
-            except BaseException:
-                stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                for future in futures:
-                    if future.done() and not future.cancelled() and future.exception() is None:
-                        late = future.result()
-                        if late is not None and late not in self._replaced:
-                            self._take(late)
-                raise
+        pool = LibraryPool(self._options.jobs or available_cpus())
+        slimmer = LibrarySlimmer(self._root, self._rewriter, owners, pool.stop.is_set)
+
+        def done(candidate: Candidate, outcome: Replaced | WheelslimError | None) -> None:
+            if isinstance(outcome, WheelslimError):
+                self._rewriter.reports.pop(candidate.name, None)
+                self._failed[candidate.name] = outcome.at(artifact=str(self._root / candidate.name))
+            progress(candidate.size)
+            if isinstance(outcome, Replaced):
+                self._take(outcome)
+
+        try:
+            pool.run(candidates, slimmer.plan if self._options.dry_run else slimmer.slim, done)
+        finally:
+            for replaced in pool.finished:
+                if replaced not in self._replaced:
+                    self._take(replaced)
 
     def _take(self, replaced: Replaced) -> None:
         self._replaced.append(replaced)
@@ -248,7 +238,12 @@ class _Run:
         return Dropped(tuple(removal.sizes), json.loads(stamp))
 
     def _book(self, books: Sequence[Book], dropped: Dropped) -> Booked:
-        booked = enter_changes(books, [replaced.note for replaced in self._replaced], dropped)
+        notes = [replaced.note for replaced in self._replaced]
+        try:
+            booked = enter_changes(books, notes, dropped)
+        except BaseException:  # Stopped in the middle: doing it twice is doing it once.
+            enter_changes(books, notes, dropped)
+            raise
         self._take_failures(booked)
         return booked
 
