@@ -144,6 +144,8 @@ def test_stopping_with_ctrl_c_says_so_and_leaves_whole_libraries(tmp_path: Path)
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
+        # Jobs in the background ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     while run.poll() is None and not temporaries(tmp_path):
         time.sleep(0.002)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def caught() -> Iterator[None]:
     """The handlers in place, and the former ones afterwards."""
     former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Jobs in the background ignore it.
     catch_signals()
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
