@@ -41,7 +41,7 @@ def atomic_output(final: Path, force: bool) -> Iterator[Path]:
         refuse_existing(final, force)
         with storage_errors(final):
             temporary.replace(final)
-            _flush_directory(final.parent)
+            flush_directory(final.parent)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -68,20 +68,18 @@ def flush(path: Path) -> None:
         StorageError: the operating system refuses.
     """
     with storage_errors(path):
-        fd = os.open(path, os.O_RDWR)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        _synchronize(path, os.O_RDWR)
 
 
-def _flush_directory(directory: Path) -> None:
-    """Make the new name last, where the system can: the file itself is flushed, and in its place."""
-    if os.name == "nt":  # A directory cannot be opened there.
-        return
-    with suppress(OSError):  # Some network file systems refuse.
-        fd = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+def flush_directory(directory: Path) -> None:
+    """Make names in ``directory`` last through a loss of power, where the system and the file system can."""
+    with suppress(OSError):  # Windows opens no directory; some network file systems refuse.
+        _synchronize(directory, os.O_RDONLY)
+
+
+def _synchronize(path: Path, flags: int) -> None:
+    fd = os.open(path, flags)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

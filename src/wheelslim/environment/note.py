@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from wheelslim.archive.output import flush_directory
 from wheelslim.archive.scratch import PREFIX
 from wheelslim.archive.storage import storage_errors
-from wheelslim.environment.replacement import flush_directory, opened, relink, sha256_of
+from wheelslim.environment.replacement import opened, relink, sha256_of
 from wheelslim.errors import StorageError
 from wheelslim.rewriter import ChangedMember
 

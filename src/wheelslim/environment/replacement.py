@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelslim.archive.file_copy import write_at
+from wheelslim.archive.output import flush_directory
 from wheelslim.archive.scratch import named_temporary
 from wheelslim.archive.storage import storage_errors
 from wheelslim.errors import Place, StorageError
@@ -212,16 +213,6 @@ def relink(path: Path, link: Path) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         os.close(fd)
-
-
-def flush_directory(directory: Path) -> None:
-    """Make names in ``directory`` last through a loss of power, where the file system can."""
-    with suppress(OSError):
-        fd = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def sha256_of(source: Source, checked: Callable[[], None] = lambda: None) -> str:
