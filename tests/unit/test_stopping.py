@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelslim.archive.scratch import named_temporary
-from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing, settle
+from wheelslim.cli.stopping import StoppedError, behind, catch_signals, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,10 +84,11 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGINT, former)
 
 
+@pytest.mark.usefixtures("caught")
 def test_nothing_is_left_of_a_file_that_nobody_took_care_of(tmp_path: Path) -> None:
     _, path = named_temporary(tmp_path)
     other = tmp_path / "other"
     other.touch()
-    leave_nothing()
+    settle()
     assert not path.exists()
     assert other.exists()

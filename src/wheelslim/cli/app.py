@@ -16,7 +16,7 @@ from wheelslim.cli.explain import explain
 from wheelslim.cli.inspect import inspect
 from wheelslim.cli.options import with_strip_word
 from wheelslim.cli.prune import prune
-from wheelslim.cli.stopping import StoppedError, behind, catch_signals, leave_nothing, settle
+from wheelslim.cli.stopping import StoppedError, behind, catch_signals, settle
 from wheelslim.cli.verify import verify
 from wheelslim.cli.wheelhouse import wheelhouse
 from wheelslim.errors import ExitCode, WheelslimError
@@ -60,11 +60,10 @@ app.command("env")(env)
 app.command("wheelhouse")(wheelhouse)
 
 
-def _stop(stopped: StoppedError) -> NoReturn:
+def _end(reason: str, code: int) -> NoReturn:
     settle()
-    leave_nothing()
-    typer.echo("wheelslim: stopped; what was not finished is removed", err=True)
-    sys.exit(stopped.exit_code)
+    typer.echo(f"wheelslim: {reason}; what was not finished is removed", err=True)
+    sys.exit(code)
 
 
 def main() -> None:
@@ -84,22 +83,18 @@ def main() -> None:
         echo_error(error)
         sys.exit(error.exit_code)
     except StoppedError as error:
-        _stop(error)
+        _end("stopped", error.exit_code)
     except MemoryError:
-        leave_nothing()
-        typer.echo("wheelslim: out of memory; what was not finished is removed", err=True)
-        sys.exit(ExitCode.IO)
+        _end("out of memory", ExitCode.IO)
     except OSError as error:
         echo_error(error)
         sys.exit(ExitCode.IO)
     except Exception as error:
         stopped = behind(error)
         if stopped is not None:
-            _stop(stopped)
+            _end("stopped", stopped.exit_code)
         if isinstance(error, RuntimeError) and "start new thread" in str(error):
-            leave_nothing()
-            typer.echo("wheelslim: no memory for threads; what was not finished is removed", err=True)
-            sys.exit(ExitCode.IO)
+            _end("no memory for threads", ExitCode.IO)
         if os.environ.get("WHEELSLIM_DEBUG"):
             raise
         name = type(error).__name__

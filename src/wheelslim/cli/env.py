@@ -38,7 +38,7 @@ from wheelslim.cli.options import (
 )
 from wheelslim.cli.page_file import Html, check_page, write_page
 from wheelslim.cli.progress import progress_bar
-from wheelslim.cli.stopping import StoppedError, leave_nothing, settle
+from wheelslim.cli.stopping import StoppedError, settle
 
 _SHOWN = 20
 
@@ -112,7 +112,6 @@ def env(
             report = slim_tree(root, options, advance)
     except StoppedError as error:
         settle()
-        leave_nothing()
         typer.echo("wheelslim: stopped; every library is whole, run again to finish", err=True)
         raise typer.Exit(error.exit_code) from None
     shown = report.passed_over if verbose else report.passed_over[:_SHOWN]

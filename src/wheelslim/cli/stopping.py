@@ -47,16 +47,16 @@ def behind(error: BaseException) -> StoppedError | None:
 
 
 def settle() -> None:
-    """Ignore further signals: the end is near, and nothing may disturb the message."""
+    """Get ready to end at once: nothing may disturb the message, and nothing is left behind.
+
+    Further signals are ignored. Temporary files that nobody had taken care of yet are removed.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
-
-def leave_nothing() -> None:
-    """Remove temporary files that nobody had taken care of yet when everything ended at once."""
     from wheelslim.archive.scratch import remove_own
 
     remove_own()

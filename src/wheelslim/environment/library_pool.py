@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from wheelslim.environment.library_file import Replaced
     from wheelslim.environment.listing import Candidate
 
-    Outcome = Replaced | WheelslimError | None
-
 
 class LibraryPool:
     """Threads that work on libraries; ``finished`` holds every library that was replaced.
@@ -33,9 +31,9 @@ class LibraryPool:
         self,
         candidates: Sequence[Candidate],
         work: Callable[[Candidate], Replaced | None],
-        done: Callable[[Candidate, Outcome], None],
+        done: Callable[[Candidate, WheelslimError | None], None],
     ) -> None:
-        """Call ``work`` for each in a thread, and ``done`` with what came of it in this one.
+        """Call ``work`` for each in a thread, and ``done`` in this one, with what went wrong.
 
         No thread works any more when this returns or raises: a signal, or what ``done`` raises.
         """
@@ -50,11 +48,12 @@ class LibraryPool:
             try:
                 futures = {pool.submit(one, each): each for each in candidates}
                 for future in as_completed(futures):
+                    failure = None
                     try:
-                        outcome: Outcome = future.result()
+                        future.result()
                     except WheelslimError as error:
-                        outcome = error
-                    done(futures[future], outcome)
+                        failure = error
+                    done(futures[future], failure)
             except BaseException:
                 self.stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)

@@ -211,20 +211,17 @@ class _Run:
         pool = LibraryPool(self._options.jobs or available_cpus())
         slimmer = LibrarySlimmer(self._root, self._rewriter, owners, pool.stop.is_set)
 
-        def done(candidate: Candidate, outcome: Replaced | WheelslimError | None) -> None:
-            if isinstance(outcome, WheelslimError):
+        def done(candidate: Candidate, failure: WheelslimError | None) -> None:
+            if failure is not None:
                 self._rewriter.reports.pop(candidate.name, None)
-                self._failed[candidate.name] = outcome.at(artifact=str(self._root / candidate.name))
+                self._failed[candidate.name] = failure.at(artifact=str(self._root / candidate.name))
             progress(candidate.size)
-            if isinstance(outcome, Replaced):
-                self._take(outcome)
 
         try:
             pool.run(candidates, slimmer.plan if self._options.dry_run else slimmer.slim, done)
         finally:
             for replaced in pool.finished:
-                if replaced not in self._replaced:
-                    self._take(replaced)
+                self._take(replaced)
 
     def _take(self, replaced: Replaced) -> None:
         self._replaced.append(replaced)
